@@ -1,0 +1,47 @@
+# `make` alone lists what there is to do. Everything sets itself up on first use.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+
+# uv comes from PyPI, by hash; the packages come from the lock file, by hash.
+$(STAMP): requirements/uv.txt requirements/dev.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	touch $@
+
+.PHONY: setup
+setup: $(STAMP) ## create .venv and install what the lock files name
+
+.PHONY: check
+check: $(STAMP) ## lint and type-check
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy operator tests e2e
+	$(BIN)/lint-imports
+
+.PHONY: test
+test: $(STAMP) ## run every test, the real control plane included
+	$(BIN)/pytest tests e2e
+
+.PHONY: test-fast
+test-fast: $(STAMP) ## run the tests that need no control plane
+	$(BIN)/pytest tests
+
+.PHONY: demo
+demo: $(STAMP) ## the whole story in one process: no Go, no cluster
+	$(BIN)/python -m dovetail demo
+
+.PHONY: lock
+lock: $(STAMP) ## resolve the lock files anew
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate requirements/uv.in -o requirements/uv.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements/runtime.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra dev pyproject.toml -o requirements/dev.txt

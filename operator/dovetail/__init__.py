@@ -1,0 +1,1 @@
+"""Dovetail gives pods devices that belong together."""

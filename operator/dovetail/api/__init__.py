@@ -1,0 +1,1 @@
+"""The words: what the cluster says, as pydantic models."""

@@ -1,0 +1,1 @@
+"""The doors: the commands of dovetail."""

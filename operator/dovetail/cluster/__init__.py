@@ -1,0 +1,1 @@
+"""The hands: the only package that imports kubernetes_asyncio."""

@@ -1,0 +1,1 @@
+"""CEL as kube-scheduler evaluates it; the only package that knows celpy."""

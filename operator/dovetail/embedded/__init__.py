@@ -1,0 +1,1 @@
+"""A small API server in this process, for the demo and for fast tests."""

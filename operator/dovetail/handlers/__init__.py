@@ -1,0 +1,1 @@
+"""When to act: Kopf handlers, each a sentence."""
