@@ -22,6 +22,7 @@ type benchAllocationRequest struct {
 	TimeoutSeconds float64  `json:"timeoutSeconds"`
 	BudgetSeconds  float64  `json:"budgetSeconds"`
 	Placements     bool     `json:"placements"`
+	Allocator      string   `json:"allocator"`
 }
 
 // benchWorld is the file of a bench: a cluster, and what happens in it.
@@ -99,6 +100,7 @@ func newScheduler(request benchAllocationRequest) (*scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
+	enableVariant(request.Allocator)
 	s := &scheduler{
 		features:   features,
 		cache:      newCache(features),
@@ -270,10 +272,7 @@ func devicesOf(slices []*resourceapi.ResourceSlice) []cel.Device {
 // run compiles one expression and evaluates it on every device.
 func (a *benchCELAnswer) run(cache *cel.Cache, expression string, derived bool, devices []cel.Device) error {
 	start := time.Now()
-	compiled := cache.GetOrCompile(expression)
-	if derived {
-		compiled = cache.GetOrCompileDerivedAttribute(expression)
-	}
+	compiled := compileCached(cache, expression, derived)
 	if compiled.Error != nil {
 		return fmt.Errorf("expression %q: %s", expression, compiled.Error.Detail)
 	}
@@ -289,6 +288,13 @@ func (a *benchCELAnswer) run(cache *cel.Cache, expression string, derived bool, 
 	a.CompileSeconds += ready.Sub(start).Seconds()
 	a.EvaluateSeconds += time.Since(ready).Seconds()
 	return nil
+}
+
+func compileCached(cache *cel.Cache, expression string, derived bool) cel.CompilationResult {
+	if derived {
+		return cache.GetOrCompileDerivedAttribute(expression)
+	}
+	return cache.GetOrCompile(expression)
 }
 
 func evaluateOnce(compiled cel.CompilationResult, derived bool, device cel.Device) bool {

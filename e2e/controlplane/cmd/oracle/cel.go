@@ -19,10 +19,10 @@ type celRequest struct {
 	CompileOnly bool     `json:"compileOnly"`
 	Expression  string   `json:"expression"`
 
-	Driver                   string                                                     `json:"driver"`
+	Driver                   string                                                    `json:"driver"`
 	Attributes               map[resourceapi.QualifiedName]resourceapi.DeviceAttribute `json:"attributes"`
 	Capacity                 map[resourceapi.QualifiedName]resourceapi.DeviceCapacity  `json:"capacity"`
-	AllowMultipleAllocations *bool                                                      `json:"allowMultipleAllocations"`
+	AllowMultipleAllocations *bool                                                     `json:"allowMultipleAllocations"`
 }
 
 // celAnswer is what cel-go says.

@@ -24,15 +24,18 @@
 //
 //	{"kind":"allocation", "features":[…], "node":{…}, "claims":[…], "classes":[…],
 //	 "slices":[…], "allocated":{"devices":[…],"shares":[…],"consumedCapacity":[…]},
-//	 "allocatedClaims":[…], "timeoutSeconds":10, "allocator":"stable"|…}
+//	 "allocatedClaims":[…], "timeoutSeconds":10, "allocator":"…"}
 //	→ {"outcome":"fits"|"doesNotFit"|"error"|"timeout", "results":[AllocationResult…],
 //	   "error":"…", "anyNodeError":bool, "seconds":s}
 //
 // "allocatedClaims" are further claims whose status.allocation counts as in use.
-// "allocator" picks one of the three variants; without it the features decide, as
-// in kube-scheduler. shareIDs are as the allocator made them.
+// "allocator" picks one of the three variants, "stable", "incubating" or
+// "experimental"; "any" lets the features decide, as kube-scheduler does; without
+// it they decide between the latter two, since the default gates of 1.37 never
+// pick "stable", which orders pools differently. shareIDs are as they were made.
 //
 //	{"kind":"bench-allocation", "features":[…], "file":"world.json",
+//	 "allocator":"…",
 //	 "candidates":500, "feasible":1, "timeoutSeconds":10, "budgetSeconds":s,
 //	 "placements":bool}
 //	→ {"seconds":s (sum over steps), "steps":[{"name":"…","outcome":"…","node":"…",
