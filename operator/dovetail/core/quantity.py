@@ -4,13 +4,15 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
+from typing_extensions import override
+
 Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 
 LARGEST_INT64 = (1 << 63) - 1
 SMALLEST_INT64 = -(1 << 63)
 
 MAX_EXPONENT = 4096
-"""Larger powers of ten are refused: one comparison with such a number would take minutes, upstream as here."""
+"""Larger powers of ten are refused: a comparison with such a number takes minutes, upstream as here."""
 
 _NANO = -9
 _FAST_DIGITS = 18
@@ -44,13 +46,13 @@ class Quantity:
         object.__setattr__(self, "nano", self.unscaled * 10 ** (self.scale - _NANO))
 
     @classmethod
-    def parse(cls, raw: str | int | float) -> Self:
+    def parse(cls, raw: str | float) -> Self:
         """Read a quantity as the API server does from JSON: text or a number, blanks around it ignored.
 
         Raises ValueError where Kubernetes refuses the text.
         """
         if isinstance(raw, bool):
-            raise ValueError(f"{raw!r} is no quantity")
+            raise ValueError(f"{raw!r} is no quantity")  # noqa: TRY004 - all bad input is one error
         return cls.from_text(raw.strip() if isinstance(raw, str) else repr(raw))
 
     @classmethod
@@ -74,12 +76,15 @@ class Quantity:
         """A whole amount."""
         return cls(amount, 0, notation, SMALLEST_INT64 <= amount <= LARGEST_INT64)
 
+    @override
     def __str__(self) -> str:
         return self.text or self._canonical()
 
+    @override
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Quantity) and self.nano == other.nano
 
+    @override
     def __hash__(self) -> int:
         return hash(self.nano)
 
@@ -111,7 +116,7 @@ class Quantity:
             amount = self if self.unscaled or not other.unscaled else other
             return Quantity(amount.unscaled, amount.scale, notation)
         scale = min(self.scale, other.scale)
-        mine, others = self._at(scale), other._at(scale)
+        mine, others = _at(self, scale), _at(other, scale)
         small = self.small and other.small and all(map(_fits_int64, (mine, others, mine + others)))
         return Quantity(mine + others, scale, notation, small)
 
@@ -140,7 +145,7 @@ class Quantity:
         """The amount, if Kubernetes holds it as an integer of 64 bits: not so for `1.0` and `1000m`."""
         if not self.small or self.scale < 0:
             return None
-        amount = self._at(0)
+        amount = _at(self, 0)
         return amount if _fits_int64(amount) else None
 
     @property
@@ -151,9 +156,6 @@ class Quantity:
         except OverflowError:
             base = float("inf") * self.sign
         return base * float(f"1e{self.scale}") if self.scale else base
-
-    def _at(self, scale: int) -> int:
-        return self.unscaled * 10 ** (self.scale - scale)
 
     def _canonical(self) -> str:
         if not self.unscaled:
@@ -211,12 +213,20 @@ class _Parts:
         else:
             scale += self.exponent
         if amount:
-            amount = amount * 10 ** (scale - _NANO) if scale >= _NANO else -(-amount // 10 ** (_NANO - scale))
+            amount = amount * _power(scale - _NANO) if scale >= _NANO else -(-amount // _power(_NANO - scale))
             scale = _NANO
         if notation == "BinarySI":
             amount = min(amount, LARGEST_INT64 * 10**9)
             notation = "DecimalSI" if 0 < amount < 10**9 else notation
         return -amount if self.negative else amount, max(scale, _NANO), notation, False, ""
+
+
+def _at(quantity: Quantity, scale: int) -> int:
+    return quantity.unscaled * _power(quantity.scale - scale)
+
+
+def _power(exponent: int) -> int:
+    return int(10**exponent)
 
 
 def _suffix(text: str, suffix: str) -> tuple[int, Format]:

@@ -52,16 +52,15 @@ class Program:
             if isinstance(value, Unusable):
                 return Failure(f"attribute {name}: unsupported attribute value", FailureKind.UNUSABLE)
             domain, _, ident = name.partition("/")
-            attributes.setdefault(ct.StringType(domain), ct.MapType())[ct.StringType(ident)] = celpy.json_to_cel(value.plain)
-        try:
-            return self.runner.evaluate(
-                {
-                    "device": celpy.json_to_cel(
-                        {"driver": device.key.driver, "name": device.key.device, "pool": device.key.pool}
-                    )
-                    | {ct.StringType("attributes"): attributes}
-                }
+            attributes.setdefault(ct.StringType(domain), ct.MapType())[ct.StringType(ident)] = (
+                celpy.json_to_cel(value.plain)
             )
+        try:
+            seen = celpy.json_to_cel(
+                {"driver": device.key.driver, "name": device.key.device, "pool": device.key.pool}
+            )
+            seen[ct.StringType("attributes")] = attributes
+            return self.runner.evaluate({"device": seen})
         except celpy.CELEvalError as error:
             return Failure(str(error))
 
