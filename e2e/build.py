@@ -93,7 +93,14 @@ GROUPS = (
         module="helm",
         programs={"helm": "helm.sh/helm/v3/cmd/helm"},
         inputs=("helm",),
-        variables={"helm.sh/helm/v3/internal/version.version": "v3.22.0"},
+        # Without the others, `helm template` renders for Kubernetes 1.20; Helm's own build takes them from client-go.
+        variables={
+            "helm.sh/helm/v3/internal/version.version": "v3.22.0",
+            "helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor": "1",
+            "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor": "37",
+            "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor": "1",
+            "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor": "37",
+        },
     ),
 )
 
