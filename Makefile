@@ -36,6 +36,11 @@ test: $(STAMP) ## run every test, the real control plane included
 test-fast: $(STAMP) ## run the tests that need no control plane
 	$(BIN)/pytest tests
 
+.PHONY: chart
+chart: ## copy crds/ into the chart, which cannot read files outside itself
+	rm -f charts/dovetail/files/crds/*.yaml
+	cp crds/*.yaml charts/dovetail/files/crds/
+
 .PHONY: demo
 demo: $(STAMP) ## the whole story in one process: no Go, no cluster
 	$(BIN)/python -m dovetail demo

@@ -1,0 +1,32 @@
+{{- define "dovetail.name" -}}
+{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "dovetail.account" -}}
+{{- .Values.serviceAccount.name | default (include "dovetail.name" .) -}}
+{{- end -}}
+
+{{/* Cluster-scoped objects carry the namespace in their name, so that two releases never share one. */}}
+{{- define "dovetail.clusterName" -}}
+{{- printf "%s-%s" .Release.Namespace (include "dovetail.name" .) | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "dovetail.selector" -}}
+app.kubernetes.io/name: dovetail
+app.kubernetes.io/instance: {{ include "dovetail.name" . }}
+{{- end -}}
+
+{{- define "dovetail.labels" -}}
+{{ include "dovetail.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- define "dovetail.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
