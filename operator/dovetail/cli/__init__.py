@@ -1,1 +1,1 @@
-"""The doors: the commands of dovetail."""
+"""The doors: one module per command, loaded when the command is used."""
