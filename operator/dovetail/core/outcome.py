@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dovetail.core.refusals import Help, NodeStory
 from dovetail.core.values import Scalar
 from dovetail.errors import DovetailError
 
@@ -50,16 +51,44 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """One allocation per claim, in the order of the claims; `score` as in allocation-rules 2.6."""
+    """One allocation per claim, in the order of the claims; `score` as in allocation-rules 2.6.
+
+    The score counts 8 to 1 per request with alternatives; callers normalise it over nodes.
+    """
 
     node: str
     allocations: tuple[Allocation, ...]
     score: int = 0
 
 
+Placement = Fits
+"""The best of several nodes, with what the claims get there."""
+
+
+@dataclass(frozen=True, slots=True)
+class DoesNotFit:
+    """No node that was asked serves the claims; `dovetail.core.explain.explain` makes a sentence of it.
+
+    `stories` groups the nodes by what stands in the way, the nearest miss first;
+    each node that was asked is in exactly one story.
+    `help` says what would make the claims fit, the cheapest first.
+    """
+
+    stories: tuple[NodeStory, ...]
+    help: tuple[Help, ...] = ()
+
+    @property
+    def is_error(self) -> bool:
+        """Whether kube-scheduler calls this an error of some node rather than "does not fit"."""
+        return any(story.is_error for story in self.stories)
+
+
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A budget ran out: nothing is known, try again later with backoff (R-D5)."""
+    """A budget ran out: nothing is known, try again later with backoff (R-D5).
+
+    `node` is the node that was being searched.
+    """
 
     node: str
     spent: int
