@@ -46,15 +46,15 @@ _RESERVED = re.compile(r"(.*\.)?(k8s|kubernetes)\.io")
 class _Entry:
     """An object with what became of it: compiled, or the reason why it is not used."""
 
-    mapping: DerivedAttribute
-    compiled: CompiledMapping | None
+    name: str
+    created: str | None = None
+    compiled: CompiledMapping | None = None
     reason: str = ""
 
     @property
     def seniority(self) -> tuple[bool, str, str]:
         """Older first; an object that was never stored has no age and comes last."""
-        metadata = self.mapping.metadata
-        return (metadata.creation_timestamp is None, metadata.creation_timestamp or "", metadata.name)
+        return (self.created is None, self.created or "", self.name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,6 +95,10 @@ class Mappings:
         """The same with one object added or replaced; nothing else is compiled again."""
         return self._assembled({**self._entries, mapping.metadata.name: _entry(mapping)}, self.shipped)
 
+    def with_malformed(self, name: str, reason: str) -> "Mappings":
+        """The same with one object that cannot be read: what it said before no longer holds."""
+        return self._assembled({**self._entries, name: _Entry(name, reason=reason)}, self.shipped)
+
     def without_object(self, name: str) -> "Mappings":
         """The same without one object; a name that is not there changes nothing."""
         left = {known: entry for known, entry in self._entries.items() if known != name}
@@ -127,8 +131,10 @@ class Mappings:
 
 
 def _entry(mapping: DerivedAttribute) -> _Entry:
-    reason = refuse_spec(mapping)
-    return _Entry(mapping, None, reason) if reason else _Entry(mapping, compile_mapping(mapping))
+    name, created = mapping.metadata.name, mapping.metadata.creation_timestamp
+    if reason := refuse_spec(mapping):
+        return _Entry(name, created, reason=reason)
+    return _Entry(name, created, compile_mapping(mapping))
 
 
 @cache

@@ -23,13 +23,21 @@ def _read(name: str) -> str:
     return f'device.attributes["{domain}"].{identifier}'
 
 
+def _choice(*cases: tuple[str, str]) -> str:
+    """The value of the first condition that holds; an empty list, which is no value, where none does.
+
+    `dyn` lets the value have any type: CEL wants both branches of a choice to agree.
+    """
+    return "\n".join([f"{condition} ? {value} :" for condition, value in cases] + ["dyn([])"])
+
+
 def _first(*names: str) -> str:
-    """The first attribute that is there; an empty list, which is no value, where none is."""
-    return " : ".join([f"has({_read(name)}) ? {_read(name)}" for name in names] + ["[]"])
+    """The first attribute that is there."""
+    return _choice(*((f"has({_read(name)})", _read(name)) for name in names))
 
 
 def _any(*names: str) -> str:
-    return " || ".join(f"has({_read(name)})" for name in names)
+    return " ||\n".join(f"has({_read(name)})" for name in names)
 
 
 def _reading(driver: str, *names: str) -> Rule:
@@ -41,17 +49,64 @@ def _others(*names: str) -> Rule:
     return Rule(driver="*", when=_any(*names), expression=_first(*names))
 
 
+def _in_name(prefix: str, start: int, end: int) -> str:
+    return f"device.name.substring({len(prefix) + start}, {len(prefix) + end})"
+
+
+def _bus_in_name(driver: str, *, prefix: str = "", suffix: str = "") -> Rule:
+    """Drivers that put the PCI address only into the device's name, with hyphens for its separators."""
+    pattern = f"^{prefix}[0-9a-f]{{4}}-[0-9a-f]{{2}}-[0-9a-f]{{2}}-[0-7]{suffix}$"
+    address = f'{_in_name(prefix, 0, 4)} + ":" + {_in_name(prefix, 5, 7)} + ":" + {_in_name(prefix, 8, 12)}'
+    address += '.replace("-", ".")'
+    standard = (f"has({_read(BUS)})", _read(BUS))
+    return Rule(driver=driver, expression=_choice(standard, (f'device.name.matches("{pattern}")', address)))
+
+
+def _intel_root(driver: str, domain: str, domain_is_known: str) -> Rule:
+    """Intel's older releases publish only the root's bus; the PCI domain is taken from elsewhere.
+
+    Without the domain, roots of different domains would look alike (R-A4).
+    """
+    bus = f"{driver}/pciRoot"
+    return Rule(
+        driver=driver,
+        expression=_choice(
+            (f"has({_read(ROOT)})", _read(ROOT)),
+            (f'has({_read(bus)}) && {_read(bus)}.startsWith("pci")', _read(bus)),
+            (
+                f'has({_read(bus)}) && {_read(bus)}.matches("^[0-9a-f]{{2}}$") && {domain_is_known}',
+                f'"pci" + {domain} + ":" + {_read(bus)}',
+            ),
+        ),
+    )
+
+
+_PRODUCT = "gpu.nvidia.com/productName"
+
 # On GB200 and GB300 boards the PCI domain tells the CPU that a GPU hangs on.
 # Released drivers publish no NUMA node there, and what the kernel says may be the GPU's own memory (R-A9).
 _GRACE_BLACKWELL = Rule(
     driver="gpu.nvidia.com",
-    when=(
-        f"has({_read('gpu.nvidia.com/productName')}) && "
-        f'{_read("gpu.nvidia.com/productName")}.matches("GB[23]00") && '
-        f'has({_read(BUS)}) && {_read(BUS)}.matches("^00[01][89]:") && '
-        f"!(has({_read(NUMA)}) && {_read(NUMA)} in [0, 1])"
+    when=" &&\n".join(
+        (
+            f"has({_read(_PRODUCT)})",
+            f'{_read(_PRODUCT)}.matches("GB[23]00")',
+            f"has({_read(BUS)})",
+            f'{_read(BUS)}.matches("^00[01][89]:")',
+            f"!(has({_read(NUMA)}) && {_read(NUMA)} in [0, 1])",
+        )
     ),
     expression=f'{_read(BUS)}.startsWith("000") ? 0 : 1',
+)
+
+_INFO = "spyre.ibm.com/numaInfo"
+_SPYRE_NUMA = Rule(
+    driver="spyre.ibm.com",
+    expression=_choice(
+        (f"has({_read(NUMA)})", _read(NUMA)),
+        (f'has({_read(_INFO)}) && {_read(_INFO)}.matches("^[0-9]+$")', f"int({_read(_INFO)})"),
+        (f"has({_read(_INFO)})", "-1"),
+    ),
 )
 
 _NUMA_RULES = (
@@ -62,6 +117,7 @@ _NUMA_RULES = (
     _reading("dra.cpu", NUMA, "dra.cpu/numaNodeID", "dra.net/numaNode"),
     _reading("dra.memory", NUMA, "dra.cpu/numaNodeID", "dra.net/numaNode"),
     _reading("sriovnetwork.k8snetworkplumbingwg.io", NUMA, "dra.net/numaNode"),
+    _SPYRE_NUMA,
     _reading("npu.rebellions.ai", NUMA),
     _reading("dra.nvme", NUMA, "dra.nvme/numaNode"),
     _reading("hami-core-gpu.project-hami.io", NUMA, "hami-core-gpu.project-hami.io/numa"),
@@ -83,6 +139,12 @@ _ROOT_RULES = (
             "dra.nvme",
         )
     ),
+    _intel_root(
+        "gpu.intel.com",
+        f'{_read("gpu.intel.com/pciAddress")}.find("^[0-9a-f]+")',
+        f"has({_read('gpu.intel.com/pciAddress')})",
+    ),
+    _intel_root("gaudi.intel.com", 'device.name.find("^[0-9a-f]+")', 'device.name.matches("^[0-9a-f]{4,}-")'),
     _others(ROOT),
 )
 
@@ -97,6 +159,9 @@ _BUS_RULES = (
     _reading("hami-core-gpu.project-hami.io", BUS, "hami-core-gpu.project-hami.io/pcieBusID"),
     _reading("npu.rebellions.ai", BUS),
     _reading("dra.nvme", BUS),
+    _bus_in_name("gaudi.intel.com", suffix="(-0x[0-9a-f]+)?"),
+    _bus_in_name("qat.intel.com", prefix="qatvf-"),
+    _bus_in_name("dra.hygon.com", prefix="hcu-"),
     _others(BUS),
 )
 
@@ -106,14 +171,25 @@ _SOCKET_RULES = (
     _others(SOCKET),
 )
 
+# Alibaba's eRDMA interfaces speak RDMA whatever the link says of itself.
+_ERDMA = "alibaba.dra.net/erdma"
+_DRANET_RDMA = Rule(
+    driver="dra.net",
+    expression=_choice(
+        (f"has({_read(_ERDMA)}) && {_read(_ERDMA)}", "true"),
+        (f"has({_read('dra.net/rdma')})", _read("dra.net/rdma")),
+    ),
+)
+
 _RDMA_RULES = (
-    _reading("dra.net", "dra.net/rdma"),
+    _DRANET_RDMA,
     _reading("sriovnetwork.k8snetworkplumbingwg.io", "sriovnetwork.k8snetworkplumbingwg.io/rdmaCapable"),
     _others("dra.net/rdma", "sriovnetwork.k8snetworkplumbingwg.io/rdmaCapable"),
 )
 
 _FABRICS = (
     "oke.dra.net/gpuMemoryFabricId",
+    "oke.dra.net/hpcIslandId",
     "azure.dra.net/interconnectGroupId",
     "azure.dra.net/placementGroupId",
 )
