@@ -93,7 +93,7 @@ GROUPS = (
         module="helm",
         programs={"helm": "helm.sh/helm/v3/cmd/helm"},
         inputs=("helm",),
-        # Without the others, `helm template` renders for Kubernetes 1.20; Helm's own build takes them from client-go.
+        # Helm takes these from client-go in its own build; without them it renders for Kubernetes 1.20.
         variables={
             "helm.sh/helm/v3/internal/version.version": "v3.22.0",
             "helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor": "1",
