@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from pydantic import Field
+
 from dovetail.api.meta import KubernetesObject, Listed, Mapped, Model, ObjectMeta
 from dovetail.api.selectors import NodeSelector, Toleration
 from dovetail.api.slices import Amount
@@ -122,7 +124,7 @@ class DeviceResult(Model):
     tolerations: Listed[Toleration] = ()
     binding_conditions: Listed[str] = ()
     binding_failure_conditions: Listed[str] = ()
-    share_id: str | None = None
+    share_id: str | None = Field(default=None, alias="shareID")
     consumed_capacity: Mapped[Amount] = {}
 
 
