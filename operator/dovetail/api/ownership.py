@@ -16,7 +16,9 @@ class OwnedDevices(OwnedModel):
     def covers(self, driver: str, pool: str, device: str) -> bool:
         """Whether the device is among these."""
         return (
-            self.driver == driver and self.pool in (None, pool) and (self.device is None or self.device == device)
+            self.driver == driver
+            and self.pool in (None, pool)
+            and (self.device is None or self.device == device)
         )
 
 
