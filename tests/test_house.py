@@ -29,7 +29,7 @@ def functions(module: Path) -> Iterator[tuple[str, int]]:
 
 
 def test_the_source_root_holds_no_python_file() -> None:
-    """`operator/` holds no module and no `__init__.py`, which would shadow the standard library's operator."""
+    """`operator/` holds no module and no `__init__.py`, which would shadow the standard operator."""
     assert sorted(path.name for path in SOURCE_ROOT.glob("*.py")) == []
 
 
