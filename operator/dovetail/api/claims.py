@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from dovetail.api.meta import KubernetesObject, Listed, Mapped, Model, ObjectMeta
-from dovetail.api.selectors import NodeSelector, Toleration
+from dovetail.api.selection import NodeSelector, Toleration
 from dovetail.api.slices import Amount
 
 DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"

@@ -1,7 +1,7 @@
 """Node, as far as placing pods on it needs (core/v1)."""
 
 from dovetail.api.meta import KubernetesObject, Listed, Mapped, Model
-from dovetail.api.selectors import Taint
+from dovetail.api.selection import Taint
 from dovetail.api.slices import Amount
 
 

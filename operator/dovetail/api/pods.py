@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from dovetail.api.meta import KubernetesObject, Listed, Mapped, Model
-from dovetail.api.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Toleration
+from dovetail.api.selection import LabelSelector, NodeSelector, NodeSelectorTerm, Toleration
 from dovetail.api.slices import Amount
 
 
@@ -27,6 +27,7 @@ class ResourceRequirements(Model):
 class ContainerPort(Model):
     """A port; `host_port` 0 or absent takes nothing of the node."""
 
+    container_port: int | None = None
     host_port: int | None = None
     host_ip: str = Field(default="", alias="hostIP")
     protocol: str = "TCP"

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from dovetail.api.meta import KubernetesObject, Listed, Mapped, Model, Tupled
-from dovetail.api.selectors import NodeSelector, Taint
+from dovetail.api.selection import NodeSelector, Taint
 
 Amount = str | int | float
 """A quantity as JSON carries it; `dovetail.core.quantity` reads it."""

@@ -12,7 +12,7 @@ from dovetail.api.claims import DELETE_PROTECTION, POD_CLAIM_NAME, DeviceResult,
 from dovetail.api.nodes import Node
 from dovetail.api.ownership import DeviceOwnership
 from dovetail.api.pods import Pod
-from dovetail.api.selectors import NodeSelector, Toleration
+from dovetail.api.selection import NodeSelector, Toleration
 from dovetail.api.slices import Amount, Device, ResourceSlice
 from dovetail.core.decisions import ObjectKey
 from dovetail.core.findings import TRANSIENT, Fault, Finding
