@@ -1,12 +1,60 @@
 """The picture of the cluster: objects by kind, fed one at a time, with an inventory kept up to date."""
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dovetail.api.claims import DeviceClass, ResourceClaim, ResourceClaimTemplate
+from dovetail.api.mappings import DerivedAttribute
+from dovetail.api.meta import KubernetesObject
+from dovetail.api.nodes import Node
+from dovetail.api.ownership import DeviceOwnership
+from dovetail.api.placement import (
+    CSINode,
+    Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PriorityClass,
+    StorageClass,
+)
+from dovetail.api.pods import Pod
+from dovetail.api.slices import DeviceTaintRule, ResourceSlice
+from dovetail.core.attributes import Mappings
 from dovetail.core.decisions import ObjectKey
 from dovetail.core.features import Features
+from dovetail.core.footprints import Footprint, footprint_of
+from dovetail.core.inventory import Inventory
+from dovetail.core.judging import Judge
+from dovetail.core.labels import only_node
+from dovetail.core.nodes import Hold, Home, NodeBook
+from dovetail.core.references import Entry, References, is_owned_by
+from dovetail.core.salvage import salvage
+from dovetail.errors import ObjectInvalid
+
+MODELS: Mapping[str, type[KubernetesObject]] = {
+    model.__name__: model
+    for model in (
+        Pod,
+        Node,
+        ResourceClaim,
+        ResourceClaimTemplate,
+        DeviceClass,
+        ResourceSlice,
+        DerivedAttribute,
+        DeviceTaintRule,
+        DeviceOwnership,
+        Namespace,
+        PriorityClass,
+        PersistentVolumeClaim,
+        PersistentVolume,
+        StorageClass,
+        CSINode,
+    )
+}
+"""The kinds that are read, and how."""
+
+KEPT_RAW = frozenset({"Pod", "ResourceClaim", "ResourceClaimTemplate", "DerivedAttribute"})
 
 
 class Effect(enum.Enum):
@@ -16,7 +64,7 @@ class Effect(enum.Enum):
     """Only the pod itself: look at it again."""
 
     CONSUMERS = "consumers"
-    """The pods of a claim or template."""
+    """The pods that use a claim or template, or share a claim with the pod."""
 
     EVERYONE = "everyone"
     """Every waiting pod: something that was missing may be there now."""
@@ -43,17 +91,32 @@ class Problem:
 class World:
     """Objects by kind, as of the last `put` and `drop`; decisions read it and never change it.
 
-    Kinds are named as in manifests: Pod, Node, ResourceClaim, ResourceClaimTemplate, DeviceClass,
-    ResourceSlice, DerivedAttribute, DeviceTaintRule, Namespace, PriorityClass, PersistentVolumeClaim, PersistentVolume,
-    StorageClass, CSINode; other kinds are ignored.
+    Kinds are named as in manifests: those of `MODELS`; other kinds are ignored.
+    The tables and `problems` are for reading.
     """
-
-    problems: Mapping[tuple[str, ObjectKey], Problem]
 
     def __init__(
         self, features: Features, *, shipped_mappings: bool = True, assume_nodes: bool = False
     ) -> None:
         """`assume_nodes`: nodes that only slices name exist, and what a Node does not report suffices."""
+        self.features = features
+        self.inventory = Inventory(features, Mappings.of((), shipped=shipped_mappings))
+        self.pods: dict[ObjectKey, Pod] = {}
+        self.claims: dict[ObjectKey, ResourceClaim] = {}
+        self.templates: dict[ObjectKey, ResourceClaimTemplate] = {}
+        self.others: dict[str, dict[ObjectKey, KubernetesObject]] = {kind: {} for kind in MODELS}
+        self.problems: dict[tuple[str, ObjectKey], Problem] = {}
+        self.nodes = NodeBook(assume=assume_nodes)
+        self.judge = Judge(self.nodes)
+        self.footprints: dict[ObjectKey, Footprint] = {}
+        self._raw: dict[tuple[str, ObjectKey], Mapping[str, Any]] = {}
+        self._unreadable_claims: dict[ObjectKey, ResourceClaim] = {}
+        self._references = References(self.pods, self.claims, self.templates, self._unreadable_claims)
+
+    @property
+    def mappings(self) -> Mappings:
+        """The mappings that count."""
+        return self.inventory.mappings
 
     def put(self, kind: str, body: Mapping[str, Any]) -> Change | None:
         """Take in an object as read from the API server; None where no decision can depend on the change.
@@ -62,12 +125,299 @@ class World:
         that is allocated stay taken as far as its allocation can be read.
         Whether `body` is newer than what is known is the caller's concern.
         """
-        raise NotImplementedError
+        model = MODELS.get(kind)
+        if model is None:
+            return None
+        key = _key_in(body)
+        try:
+            effect = self._put(_parse(model, body))
+        except ObjectInvalid as error:
+            return self._refuse(kind, key, body, error.reason)
+        except ValueError as error:
+            return self._refuse(kind, key, body, str(error))
+        if self.problems.pop((kind, key), None) is not None:
+            effect = effect or Effect.CONSUMERS
+        if kind in KEPT_RAW:
+            self._raw[kind, key] = body
+        return Change(kind, key, effect) if effect else None
 
     def drop(self, kind: str, namespace: str, name: str) -> Change | None:
         """Forget an object; an unknown one is ignored."""
-        raise NotImplementedError
+        key = (namespace, name)
+        if kind not in MODELS:
+            return None
+        was_problem = self.problems.pop((kind, key), None) is not None
+        effect = self._drop(kind, key)
+        if effect is None and was_problem:
+            effect = Effect.CONSUMERS
+        return Change(kind, key, effect) if effect else None
 
     def raw(self, kind: str, namespace: str, name: str) -> Mapping[str, Any] | None:
         """The JSON as read, for writing back: kept for claims, templates, pods and mappings."""
-        raise NotImplementedError
+        return self._raw.get((kind, (namespace, name)))
+
+    def claims_of_pod(self, pod: Pod) -> tuple[Entry, ...]:
+        """The entries of `spec.resourceClaims`, in order, each with the claim that it stands for."""
+        return self._references.entries_of(pod)
+
+    def pods_of_claim(self, namespace: str, name: str) -> tuple[Pod, ...]:
+        """The pods that use the claim and are not done, in the order in which they were first seen."""
+        return self._references.consumers_of((namespace, name))
+
+    def made_claims(self, pod: Pod, entry: str) -> tuple[ObjectKey, ...]:
+        """The claims made for one entry of the pod, recorded in its status or not."""
+        return self._references.made_claims(pod, entry)
+
+    def set_features(self, features: Features) -> None:
+        """Other gates from now on."""
+        self.features = features
+        self.inventory.set_features(features)
+        self._set_class_resources()
+
+    def _put(self, parsed: KubernetesObject) -> Effect | None:
+        match parsed:
+            case Pod():
+                return self._put_pod(parsed)
+            case ResourceClaim():
+                return self._put_claim(parsed)
+            case ResourceClaimTemplate():
+                return self._put_template(parsed)
+            case Node():
+                return self._put_node(parsed)
+            case ResourceSlice():
+                return self._put_slice(parsed)
+            case _:
+                return self._put_other(parsed)
+
+    def _put_pod(self, pod: Pod) -> Effect | None:
+        footprint = footprint_of(pod)
+        before = self.pods.get(pod.key)
+        if before is not None:
+            self._references.remove_pod(before)
+        self.pods[pod.key] = pod
+        self.footprints[pod.key] = footprint
+        self._references.add_pod(pod)
+        had = self.nodes.home_of(pod.key)
+        self.nodes.put_pod(footprint, self._home(pod))
+        if had is not None and had != self.nodes.home_of(pod.key):
+            return Effect.EVERYONE
+        if before is not None and _same(before, pod):
+            return None
+        return Effect.CONSUMERS if _shares(pod) else Effect.POD
+
+    def _put_claim(self, claim: ResourceClaim) -> Effect | None:
+        before = self.claims.get(claim.key)
+        held = before or self._unreadable_claims.get(claim.key)
+        self.inventory.put_claim(claim)
+        self._unreadable_claims.pop(claim.key, None)
+        if before is not None:
+            self._references.remove_claim(before)
+        self.claims[claim.key] = claim
+        self._references.add_claim(claim)
+        self._settle_consumers(claim.key)
+        if held is not None and held.status.allocation and not claim.status.allocation:
+            return Effect.EVERYONE
+        return None if before is not None and _same(before, claim) else Effect.CONSUMERS
+
+    def _put_template(self, template: ResourceClaimTemplate) -> Effect | None:
+        before = self.templates.get(template.key)
+        self.templates[template.key] = template
+        return None if before is not None and before.spec == template.spec else Effect.CONSUMERS
+
+    def _put_node(self, node: Node) -> Effect | None:
+        state = self.nodes.find(node.metadata.name)
+        before = state.node if state is not None else None
+        if before is not None and _same(before, node):
+            return None
+        self.nodes.put(node)
+        self.inventory.put_node(node)
+        return Effect.EVERYONE
+
+    def _put_slice(self, published: ResourceSlice) -> Effect | None:
+        before = self.others["ResourceSlice"].get(published.key)
+        if isinstance(before, ResourceSlice) and before.spec == published.spec:
+            return None
+        self.inventory.put_slice(published)
+        self.others["ResourceSlice"][published.key] = published
+        for name in _nodes_in(published):
+            self.nodes.name_by_slice(name, 1)
+        if isinstance(before, ResourceSlice):
+            for name in _nodes_in(before):
+                self.nodes.name_by_slice(name, -1)
+        return Effect.EVERYONE
+
+    def _put_other(self, parsed: KubernetesObject) -> Effect | None:
+        kind = type(parsed).__name__
+        before = self.others[kind].get(parsed.key)
+        if before is not None and _same(before, parsed):
+            return None
+        match parsed:
+            case DeviceClass():
+                self.inventory.put_class(parsed)
+            case DerivedAttribute():
+                self.inventory.set_mappings(self.mappings.with_object(parsed))
+            case DeviceTaintRule():
+                self.inventory.put_taint_rule(parsed)
+            case _:
+                pass
+        self.others[kind][parsed.key] = parsed
+        if isinstance(parsed, DeviceClass):
+            self._set_class_resources()
+        return Effect.EVERYONE
+
+    def _drop(self, kind: str, key: ObjectKey) -> Effect | None:
+        self._raw.pop((kind, key), None)
+        match kind:
+            case "Pod":
+                return self._drop_pod(key)
+            case "ResourceClaim":
+                return self._drop_claim(key)
+            case "ResourceClaimTemplate":
+                return Effect.CONSUMERS if self.templates.pop(key, None) else None
+            case "Node":
+                return self._drop_node(key[1])
+            case _:
+                return self._drop_other(kind, key)
+
+    def _drop_pod(self, key: ObjectKey) -> Effect | None:
+        pod = self.pods.pop(key, None)
+        self.footprints.pop(key, None)
+        if pod is None:
+            return None
+        self._references.remove_pod(pod)
+        if self.nodes.drop_pod(key):
+            return Effect.EVERYONE
+        return Effect.CONSUMERS if _shares(pod) else Effect.POD
+
+    def _drop_claim(self, key: ObjectKey) -> Effect | None:
+        claim = self.claims.pop(key, None)
+        held = claim or self._unreadable_claims.pop(key, None)
+        if held is None:
+            return None
+        self.inventory.drop_claim(*key)
+        if claim is not None:
+            self._references.remove_claim(claim)
+        self._settle_consumers(key)
+        return Effect.EVERYONE if held.status.allocation else Effect.CONSUMERS
+
+    def _drop_node(self, name: str) -> Effect | None:
+        state = self.nodes.find(name)
+        if state is None or state.node is None:
+            return None
+        self.nodes.drop(name)
+        self.inventory.drop_node(name)
+        return Effect.EVERYONE
+
+    def _drop_other(self, kind: str, key: ObjectKey) -> Effect | None:
+        before = self.others[kind].pop(key, None)
+        match before:
+            case None:
+                return None
+            case ResourceSlice():
+                self.inventory.drop_slice(key[1])
+                for name in _nodes_in(before):
+                    self.nodes.name_by_slice(name, -1)
+            case DeviceClass():
+                self.inventory.drop_class(key[1])
+                self._set_class_resources()
+            case DerivedAttribute():
+                self.inventory.set_mappings(self.mappings.without_object(key[1]))
+            case DeviceTaintRule():
+                self.inventory.drop_taint_rule(key[1])
+            case _:
+                pass
+        return Effect.EVERYONE
+
+    def _refuse(self, kind: str, key: ObjectKey, body: Mapping[str, Any], reason: str) -> Change:
+        """Record a malformed object; what it was before no longer counts, save the devices that it holds."""
+        if kind == "ResourceClaim":
+            effect = self._keep_held(key, body)
+        else:
+            effect = self._drop(kind, key) or Effect.CONSUMERS
+        self.problems[kind, key] = Problem(kind, key, reason)
+        if kind in KEPT_RAW:
+            self._raw[kind, key] = body
+        return Change(kind, key, effect)
+
+    def _keep_held(self, key: ObjectKey, body: Mapping[str, Any]) -> Effect:
+        before = self.claims.pop(key, None)
+        if before is not None:
+            self._references.remove_claim(before)
+        held = salvage(key, body, before or self._unreadable_claims.get(key))
+        self._unreadable_claims[key] = held
+        self.inventory.put_claim(held)
+        self._settle_consumers(key)
+        return Effect.CONSUMERS
+
+    def _settle_consumers(self, key: ObjectKey) -> None:
+        """A claim changed: its pods may count on other nodes now."""
+        for pod in self._references.consumers_of(key):
+            self.nodes.put_pod(self.footprints[pod.key], self._home(pod))
+
+    def _home(self, pod: Pod) -> Home | None:
+        if pod.is_done:
+            return None
+        if pod.spec.node_name:
+            return Home(pod.spec.node_name, Hold.BOUND)
+        if node := self._tied_to(pod):
+            return Home(node, Hold.DEVICES)
+        if pod.status.nominated_node_name:
+            return Home(pod.status.nominated_node_name, Hold.NOMINATED)
+        return None
+
+    def _tied_to(self, pod: Pod) -> str | None:
+        """The node of the pod's devices: of claims made for it, or reserved for it."""
+        for entry in self.claims_of_pod(pod):
+            claim = self.claims.get(entry.key) if entry.key else None
+            if claim is None or claim.status.allocation is None:
+                continue
+            reserved = any(consumer.uid == pod.metadata.uid for consumer in claim.status.reserved_for)
+            if reserved or is_owned_by(claim, pod):
+                node = only_node(claim.status.allocation.node_selector)
+                if node is not None:
+                    return node
+        return None
+
+    def _set_class_resources(self) -> None:
+        names = {
+            device_class.spec.extended_resource_name
+            for device_class in self.others["DeviceClass"].values()
+            if isinstance(device_class, DeviceClass)
+        }
+        backed = names if self.features.extended_resource else set()
+        self.judge.set_class_resources(frozenset(name for name in backed if name))
+
+
+def _parse(model: type[KubernetesObject], body: Mapping[str, Any]) -> KubernetesObject:
+    parsed = model.parse(body)
+    if not parsed.metadata.name:
+        raise ObjectInvalid(model.__name__, "?", "metadata.name: it has none")
+    return parsed
+
+
+def _key_in(body: Mapping[str, Any]) -> ObjectKey:
+    metadata = body.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return ("", "")
+    namespace, name = metadata.get("namespace"), metadata.get("name")
+    return (namespace if isinstance(namespace, str) else "", name if isinstance(name, str) else "")
+
+
+def _same(before: KubernetesObject, after: KubernetesObject) -> bool:
+    """Nothing that a decision reads has changed: versions, generations and finalizers count for nothing."""
+    return _ageless(before) == _ageless(after)
+
+
+def _ageless(parsed: KubernetesObject) -> KubernetesObject:
+    blank = parsed.metadata.model_copy(update={"resource_version": "", "generation": 0, "finalizers": ()})
+    return parsed.model_copy(update={"metadata": blank})
+
+
+def _shares(pod: Pod) -> bool:
+    return any(entry.resource_claim_name for entry in pod.spec.resource_claims)
+
+
+def _nodes_in(published: ResourceSlice) -> Iterable[str]:
+    """The nodes that a slice, or a device in it, names."""
+    names = {published.spec.node_name, *(device.node_name for device in published.spec.devices)}
+    return sorted(name for name in names if name)

@@ -1,0 +1,164 @@
+"""Which nodes a pod can use, as kube-scheduler would judge: labels, taints and what is left on each.
+
+What equal pods were told is kept, and only nodes that changed since are judged again.
+"""
+
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from dovetail.core.footprints import Footprint, Shape
+from dovetail.core.labels import node_matches
+from dovetail.core.node_refusals import NodeCause, NodeRefusal
+from dovetail.core.node_taints import refuse_taints
+from dovetail.core.nodes import NodeBook, NodeState
+from dovetail.core.resources import Amounts, human
+
+CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
+"""The prefix of the resource that every class has by itself (KEP-5004)."""
+
+_KEPT_KINDS = 256
+
+
+@dataclass(slots=True)
+class Verdicts:
+    """What pods of one kind were told: the nodes they can use by name, and why not the others.
+
+    `usable` stays the same object while nothing changes.
+    """
+
+    usable: tuple[str, ...] = ()
+    refused: dict[str, NodeRefusal] = field(default_factory=dict)
+    position: int = 0
+
+
+class Judge:
+    """Judges nodes for pods, and remembers what it said."""
+
+    def __init__(self, book: NodeBook) -> None:
+        self._book = book
+        self._kinds: OrderedDict[tuple[Shape, tuple[tuple[str, int], ...]], Verdicts] = OrderedDict()
+        self._class_resources: frozenset[str] = frozenset()
+
+    def set_class_resources(self, names: frozenset[str]) -> None:
+        """The extended resources that a DeviceClass backs: no capacity of nodes that lack them."""
+        if names != self._class_resources:
+            self._class_resources = names
+            self._kinds.clear()
+
+    def verdicts(self, footprint: Footprint) -> Verdicts:
+        """What the pod's shape and requests allow; pods on the nodes count, nominated ones do not."""
+        kind = (footprint.shape, footprint.demand)
+        known = self._kinds.get(kind)
+        changed = None if known is None else self._book.journal.since(known.position)
+        if known is None or changed is None or len(changed) * 4 > len(self._book):
+            known = self._kinds[kind] = self._judge_all(footprint, known.usable if known else ())
+        elif changed:
+            self._judge_again(known, changed, footprint)
+        known.position = self._book.journal.position
+        self._kinds.move_to_end(kind)
+        if len(self._kinds) > _KEPT_KINDS:
+            self._kinds.popitem(last=False)
+        return known
+
+    def refuse(
+        self,
+        state: NodeState,
+        footprint: Footprint,
+        *,
+        others: Iterable[Footprint] = (),
+        without: Footprint | None = None,
+    ) -> NodeRefusal | None:
+        """Why the pod cannot use the node, if it also held `others` and no longer `without`."""
+        return refuse_shape(state, footprint.shape) or self._refuse_amounts(
+            state, footprint.requests, tuple(others), without
+        )
+
+    def refuse_amounts(
+        self, state: NodeState, footprint: Footprint, others: Iterable[Footprint]
+    ) -> NodeRefusal | None:
+        """Why the node has too little left for the pod, if it also held `others`."""
+        return self._refuse_amounts(state, footprint.requests, tuple(others), None)
+
+    def _judge_all(self, footprint: Footprint, before: tuple[str, ...]) -> Verdicts:
+        verdicts = Verdicts()
+        usable = []
+        for state in self._book:
+            refusal = self.refuse(state, footprint)
+            if refusal is None:
+                usable.append(state.name)
+            else:
+                verdicts.refused[state.name] = refusal
+        verdicts.usable = tuple(usable)
+        if verdicts.usable == before:
+            verdicts.usable = before
+        return verdicts
+
+    def _judge_again(self, verdicts: Verdicts, changed: Iterable[str], footprint: Footprint) -> None:
+        gone, come = set(), []
+        for name in changed:
+            state = self._book.find(name)
+            refusal = self.refuse(state, footprint) if state is not None else None
+            verdicts.refused.pop(name, None)
+            if refusal is not None:
+                verdicts.refused[name] = refusal
+            was_usable = _holds(verdicts.usable, name)
+            is_usable = state is not None and refusal is None
+            if was_usable and not is_usable:
+                gone.add(name)
+            elif is_usable and not was_usable:
+                come.append(name)
+        if gone or come:
+            verdicts.usable = tuple(sorted([*(n for n in verdicts.usable if n not in gone), *come]))
+
+    def _refuse_amounts(
+        self,
+        state: NodeState,
+        requests: Mapping[str, int],
+        others: tuple[Footprint, ...],
+        without: Footprint | None,
+    ) -> NodeRefusal | None:
+        if state.allocatable is None:
+            return None
+        returned = without is not None and without.key in state.pods
+        if len(state.pods) + len(others) + 1 - returned > state.pod_limit:
+            return NodeRefusal(NodeCause.PODS, f"{state.pod_limit} allowed")
+        offered, used = state.allocatable, state.used
+        for resource, wanted in requests.items():
+            left = offered.get(resource, 0) - used.get(resource, 0)
+            left -= sum(other.requests.get(resource, 0) for other in others)
+            if returned and without is not None:
+                left += without.requests.get(resource, 0)
+            if wanted > left and not self._is_class_resource(resource, offered):
+                return NodeRefusal(
+                    NodeCause.RESOURCES, human(resource, wanted), resource=resource, left=max(left, 0)
+                )
+        return None
+
+    def _is_class_resource(self, resource: str, offered: Amounts) -> bool:
+        """A class backs the resource, and the node has no device plugin that offers it (KEP-5004)."""
+        if offered.get(resource, 0):
+            return False
+        return resource in self._class_resources or resource.startswith(CLASS_RESOURCE)
+
+
+def refuse_shape(state: NodeState, shape: Shape) -> NodeRefusal | None:
+    """Why a pod of this shape cannot use the node, whatever runs there.
+
+    Of a node that is only assumed, the name is known and nothing else: no taint, and any label may be there.
+    """
+    complete = state.node is not None
+    if state.node is not None and (refusal := refuse_taints(state.node, shape.tolerations)):
+        return refusal
+    for key, value in shape.selector:
+        if state.labels.get(key) != value and (complete or key in state.labels):
+            return NodeRefusal(NodeCause.SELECTOR, f"{key}={value}")
+    if shape.affinity and not node_matches(shape.affinity, state.name, state.labels, complete=complete):
+        return NodeRefusal(NodeCause.AFFINITY)
+    return None
+
+
+def _holds(names: tuple[str, ...], name: str) -> bool:
+    position = bisect_left(names, name)
+    return position < len(names) and names[position] == name

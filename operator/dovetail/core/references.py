@@ -1,0 +1,169 @@
+"""Which claims a pod uses, and which pods use a claim: names, generated claims, owners (G5, G6, G20)."""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dovetail.api.claims import EXTENDED_RESOURCE_CLAIM, POD_CLAIM_NAME, ResourceClaim, ResourceClaimTemplate
+from dovetail.api.pods import Pod, PodResourceClaim
+from dovetail.core.decisions import ObjectKey
+
+POD_GROUP = "PodGroup"
+
+
+class State(enum.Enum):
+    """What became of one entry of `pod.spec.resourceClaims`."""
+
+    FOUND = "found"
+    NOT_NEEDED = "not needed"
+    """The pod's status says so: an entry without a claim's name (G33)."""
+    NOT_CREATED = "not created"
+    """The template is there, the claim is not."""
+    NO_CLAIM = "no claim"
+    """The claim that the pod names does not exist."""
+    NO_TEMPLATE = "no template"
+    """Neither the claim nor its template exists."""
+    UNREADABLE = "unreadable"
+    """The claim exists but is malformed."""
+    UNSUPPORTED = "unsupported"
+    """The entry names neither a claim nor a template: a form that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a pod, with the key of its claim, known or expected, and of its template, if any."""
+
+    name: str
+    state: State
+    key: ObjectKey | None = None
+    template: ObjectKey | None = None
+
+
+def is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
+    """The claim was made for this very pod, not for another of its name (G6)."""
+    owner = claim.metadata.controller
+    return owner is not None and bool(owner.uid) and owner.uid == pod.metadata.uid
+
+
+def is_of_pod_group(claim: ResourceClaim) -> bool:
+    """The claim belongs to a PodGroup (G29)."""
+    owner = claim.metadata.controller
+    return owner is not None and owner.kind == POD_GROUP
+
+
+class References:
+    """Pods and claims as they refer to each other, over tables that somebody else keeps."""
+
+    def __init__(
+        self,
+        pods: Mapping[ObjectKey, Pod],
+        claims: Mapping[ObjectKey, ResourceClaim],
+        templates: Mapping[ObjectKey, ResourceClaimTemplate],
+        unreadable: Mapping[ObjectKey, object],
+    ) -> None:
+        self._pods = pods
+        self._claims = claims
+        self._templates = templates
+        self._unreadable = unreadable
+        self._made_for: dict[str, dict[ObjectKey, str]] = {}
+        self._named_by: dict[ObjectKey, dict[ObjectKey, None]] = {}
+        self._pods_by_uid: dict[str, ObjectKey] = {}
+
+    def add_pod(self, pod: Pod) -> None:
+        """A pod is in the table."""
+        self._pods_by_uid[pod.metadata.uid] = pod.key
+        for key in _names(pod):
+            self._named_by.setdefault(key, {})[pod.key] = None
+
+    def remove_pod(self, pod: Pod) -> None:
+        """A pod left the table."""
+        if self._pods_by_uid.get(pod.metadata.uid) == pod.key:
+            del self._pods_by_uid[pod.metadata.uid]
+        for key in _names(pod):
+            named = self._named_by.get(key, {})
+            named.pop(pod.key, None)
+            if not named:
+                self._named_by.pop(key, None)
+
+    def add_claim(self, claim: ResourceClaim) -> None:
+        """A claim is in the table."""
+        if made := _made_for(claim):
+            uid, entry = made
+            self._made_for.setdefault(uid, {})[claim.key] = entry
+
+    def remove_claim(self, claim: ResourceClaim) -> None:
+        """A claim left the table."""
+        if made := _made_for(claim):
+            known = self._made_for.get(made[0], {})
+            known.pop(claim.key, None)
+            if not known:
+                self._made_for.pop(made[0], None)
+
+    def entries_of(self, pod: Pod) -> tuple[Entry, ...]:
+        """The pod's entries, in its order, each with what became of it."""
+        return tuple(self._entry(pod, entry) for entry in pod.spec.resource_claims)
+
+    def consumers_of(self, key: ObjectKey) -> tuple[Pod, ...]:
+        """The pods that use the claim and are not done, in the order in which they were first seen."""
+        candidates = dict(self._named_by.get(key, {}))
+        claim = self._claims.get(key)
+        owner = claim.metadata.controller if claim is not None else None
+        if owner is not None and (owning := self._pods_by_uid.get(owner.uid)) is not None:
+            candidates[owning] = None
+        pods = [self._pods[candidate] for candidate in candidates if candidate in self._pods]
+        return tuple(pod for pod in pods if not pod.is_done and self._uses(pod, key))
+
+    def made_claims(self, pod: Pod, entry: str) -> tuple[ObjectKey, ...]:
+        """The claims that were made for one entry of the pod, by name; kube-controller-manager adopts any."""
+        made = self._made_for.get(pod.metadata.uid, {})
+        namespace = pod.metadata.namespace
+        return tuple(sorted(key for key, name in made.items() if name == entry and key[0] == namespace))
+
+    def _uses(self, pod: Pod, key: ObjectKey) -> bool:
+        return any(entry.key == key for entry in self.entries_of(pod))
+
+    def _entry(self, pod: Pod, entry: PodResourceClaim) -> Entry:
+        namespace = pod.metadata.namespace
+        if entry.resource_claim_name is not None:
+            key = (namespace, entry.resource_claim_name)
+            return Entry(entry.name, self._state(key, State.NO_CLAIM), key)
+        if entry.resource_claim_template_name is None:
+            return Entry(entry.name, State.UNSUPPORTED)
+        return self._generated(pod, entry.name, (namespace, entry.resource_claim_template_name))
+
+    def _generated(self, pod: Pod, name: str, template: ObjectKey) -> Entry:
+        recorded = next((known for known in pod.status.resource_claim_statuses if known.name == name), None)
+        if recorded is not None and not recorded.resource_claim_name:
+            return Entry(name, State.NOT_NEEDED, template=template)
+        if recorded is not None and recorded.resource_claim_name:
+            key = (pod.metadata.namespace, recorded.resource_claim_name)
+            if key in self._unreadable:
+                return Entry(name, State.UNREADABLE, key, template)
+            claim = self._claims.get(key)
+            if claim is not None and (is_owned_by(claim, pod) or is_of_pod_group(claim)):
+                return Entry(name, State.FOUND, key, template)
+        if made := self.made_claims(pod, name):
+            return Entry(name, State.FOUND, made[0], template)
+        state = State.NOT_CREATED if template in self._templates else State.NO_TEMPLATE
+        return Entry(name, state, template=template)
+
+    def _state(self, key: ObjectKey, otherwise: State) -> State:
+        if key in self._unreadable:
+            return State.UNREADABLE
+        return State.FOUND if key in self._claims else otherwise
+
+
+def _names(pod: Pod) -> tuple[ObjectKey, ...]:
+    namespace = pod.metadata.namespace
+    spec = [entry.resource_claim_name for entry in pod.spec.resource_claims]
+    status = [entry.resource_claim_name for entry in pod.status.resource_claim_statuses]
+    return tuple((namespace, name) for name in (*spec, *status) if name)
+
+
+def _made_for(claim: ResourceClaim) -> tuple[str, str] | None:
+    """The UID of the pod and the entry that the claim was made for."""
+    owner = claim.metadata.controller
+    entry = claim.metadata.annotations.get(POD_CLAIM_NAME)
+    if owner is None or owner.kind != "Pod" or not owner.uid or not entry:
+        return None
+    return None if EXTENDED_RESOURCE_CLAIM in claim.metadata.annotations else (owner.uid, entry)
