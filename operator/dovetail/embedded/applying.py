@@ -31,7 +31,7 @@ class Appliers:
     def apply(
         self, live: Body, config: Body, *, manager: str, uid: str, subresource: str, force: bool
     ) -> Body:
-        """The live object with the configuration applied; 409 where another manager holds a field (unless forced)."""
+        """The configuration on the live object; 409 where another manager holds a field (unless forced)."""
         known = self._applied.setdefault((uid, subresource), {})
         others = [name for name in known if name != manager]
         wanted = dict(_leaves(config))
@@ -44,7 +44,8 @@ class Appliers:
             path for path, _ in _leaves(known.get(manager, {})) if path not in wanted and path not in held
         ]
         known[manager] = config
-        return _merged(_without(live, dropped), config)
+        applied: Body = _merged(_without(live, dropped), config)
+        return applied
 
     @staticmethod
     def _check(wanted: dict[Path, Any], known: dict[str, Body], others: list[str], *, force: bool) -> None:

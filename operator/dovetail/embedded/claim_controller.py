@@ -1,6 +1,6 @@
 """The claim controller stand-in: makes claims from templates, reserves for bound pods, releases after them.
 
-It plays kube-controller-manager's `resourceclaim` controller (rules G1–G28, L1–L22).
+It plays kube-controller-manager's `resourceclaim` controller (rules G1 to G28, L1 to L22).
 Differs: claims of PodGroups and of extended resources are left alone, and a failure is told once per pod.
 """
 
@@ -188,7 +188,7 @@ def add_consumer(cluster: "EmbeddedCluster", claim: Body, pod: Body) -> None:
 
 
 def _release(cluster: "EmbeddedCluster", claim: Body, pods: Mapping[tuple[str, str], Body]) -> None:
-    """Consumers that are gone or done leave; after the last one the devices are free (L3–L20)."""
+    """Consumers that are gone or done leave; after the last one the devices are free (L3 to L20)."""
     consumers = items(claim, "status", "reservedFor")
     left = [consumer for consumer in consumers if _still_consumes(claim, consumer, pods)]
     protected = FINALIZER in items(claim, "metadata", "finalizers")

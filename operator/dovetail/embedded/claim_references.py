@@ -13,8 +13,8 @@ def claim_name_of(pod: Body, entry: Body) -> str:
     if entry.get("resourceClaimName"):
         return str(entry["resourceClaimName"])
     statuses = items(pod, "status", "resourceClaimStatuses")
-    recorded = next((status for status in statuses if status.get("name") == entry["name"]), {})
-    return recorded.get("resourceClaimName") or ""
+    recorded = (status for status in statuses if status.get("name") == entry["name"])
+    return next((str(status.get("resourceClaimName") or "") for status in recorded), "")
 
 
 def claim_of(cluster: "EmbeddedCluster", pod: Body, entry: Body) -> Body | None:

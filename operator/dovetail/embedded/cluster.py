@@ -106,7 +106,7 @@ class EmbeddedCluster:
         return self._serving.journal
 
     def writes(self, resource: str = "", method: str = "") -> list[Request]:
-        """The requests that would change something, of one resource (`pods/status`) and method or verb, or all."""
+        """The requests that would change something, of one resource (`pods/status`) and method or verb."""
         return [
             request
             for request in self.journal
@@ -135,7 +135,7 @@ class EmbeddedCluster:
         return path
 
     def create(self, body: Body) -> Body:
-        """Create an object as a client would; a missing namespace is made first (`default` where none is named)."""
+        """Create an object as a client would, in its namespace (`default` if none), which is made if need be."""
         kind = self.kinds.of(body)
         return copied(self.writer.create(kind, self._housed(kind, body)))
 
@@ -182,7 +182,7 @@ class EmbeddedCluster:
         status: bool = False,
         how: str = "",
     ) -> Body:
-        """PATCH an object, or its status; a strategic merge (own kinds: a merge patch) unless `how` names a media type."""
+        """PATCH an object or its status; `how` is a media type (else strategic merge; own kinds: merge)."""
         place = self._place(kind, name, namespace)
         how = how or (STRATEGIC_MERGE if place[0].builtin else "application/merge-patch+json")
         return copied(
@@ -200,7 +200,7 @@ class EmbeddedCluster:
     async def wait_for(
         self, kind: str, predicate: Callable[[Body], object], *, timeout_seconds: float = 10.0
     ) -> Body:
-        """The first object of a kind that satisfies a predicate, now or later; `TimeoutError` tells what there was."""
+        """The first object that satisfies a predicate, now or later; `TimeoutError` tells what there was."""
         named = self.kinds.named(kind)
 
         def look() -> Body | None:
@@ -220,7 +220,9 @@ class EmbeddedCluster:
             timeout_seconds,
         )
 
-    async def _until(self, look: Callable[[], T | None], failure: str, kind: Kind, timeout_seconds: float) -> T:
+    async def _until(
+        self, look: Callable[[], T | None], failure: str, kind: Kind, timeout_seconds: float
+    ) -> T:
         try:
             async with asyncio.timeout(timeout_seconds):
                 while not (found := look()):

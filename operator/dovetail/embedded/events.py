@@ -17,6 +17,9 @@ _NEW_NAMES: Mapping[str, str] = {
 _CORE_NAMES = {new: core for core, new in _NEW_NAMES.items()}
 
 
+WORD_LIMIT = 128
+
+
 def as_core(body: Body) -> Body:
     """The core/v1 form of an object, or of a merge patch, that is in the form of events.k8s.io/v1."""
     renamed = {_CORE_NAMES.get(name, name): value for name, value in body.items()}
@@ -31,24 +34,19 @@ def as_new(body: Body) -> Body:
 
 
 def event_causes(body: Body, *, new: bool) -> Iterator[str]:
-    """Why an event, given in its core/v1 form, may not be created; `new` says that events.k8s.io/v1 was used."""
+    """Why an event, in its core/v1 form, may not be created; `new` says that events.k8s.io/v1 was used."""
     regarding = part(body, "involvedObject")
     namespace = regarding.get("namespace") or "default"
     if namespace != namespace_of(body) and not (new and not regarding.get("namespace")):
         yield "involvedObject.namespace: Invalid value: does not match event.namespace"
     if not new:
         return
-    for field, limit in (
-        ("reportingInstance", 128),
-        ("action", 128),
-        ("reason", 128),
-        ("reportingComponent", 128),
-    ):
+    for field in ("reportingInstance", "action", "reason", "reportingComponent"):
         value = body.get(field) or ""
         if not value:
             yield f"{_NEW_NAMES.get(field, field)}: Required value"
-        elif len(value) > limit:
-            yield f"{_NEW_NAMES.get(field, field)}: Invalid value: can have at most {limit} characters"
+        elif len(value) > WORD_LIMIT:
+            yield f"{_NEW_NAMES.get(field, field)}: Invalid value: can have at most {WORD_LIMIT} characters"
     if not body.get("eventTime"):
         yield "eventTime: Required value"
     if len(body.get("message") or "") > 1024:

@@ -14,11 +14,12 @@ from dovetail.embedded.bodies import Body, part
 
 WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 DEFAULT_TIMES = 1
+CHANGING = "changing status.allocation or status.reservedFor"
 
 
 @dataclass(slots=True, kw_only=True)
 class Request:
-    """One request, as the journal keeps it. `status` is 0 until it is answered; `body` is a patch or an object."""
+    """One request, as the journal keeps it. `status` is 0 until it is answered; `body` may be a patch."""
 
     method: str
     verb: str
@@ -127,7 +128,7 @@ class Faults:
     def deny(self, verb: str, resource: str, group: str = "") -> None:
         """Take a right away from everybody: requests get 403, access reviews say no.
 
-        `resourceclaims/binding` refuses changes of allocation and reservation (A3–A5).
+        `resourceclaims/binding` refuses changes of allocation and reservation (A3 to A5).
         """
         self.denied.add(Denial(verb, group, resource))
 
@@ -156,9 +157,8 @@ class Faults:
     def check(self, request: Request) -> None:
         """Raise the 403 answer for a request whose right is taken away."""
         if self.is_denied(request.verb, request.group, request.resource):
-            at = f' in API group "{request.group}"'
-            message = f'{request.resource} is forbidden: User "embedded" cannot {request.verb} resource "{request.resource}"{at}'
-            raise StatusError(403, message)
+            missing = _missing(request.verb, request.resource, request.group)
+            raise StatusError(403, f"{request.resource} is forbidden: {missing}")
 
     def is_denied(self, verb: str, group: str, resource: str) -> bool:
         """Whether a right is taken away."""
@@ -173,8 +173,12 @@ def review(faults: Faults, body: Body) -> Body:
     return dict(body) | {"status": {"allowed": not denied, "reason": "denied by test" if denied else ""}}
 
 
+def _missing(verb: str, resource: str, group: str) -> str:
+    return f'User "embedded" cannot {verb} resource "{resource}" in API group "{group}"'
+
+
 def binding_rule(faults: Faults, verb: str) -> Callable[[Body, Body], list[str]]:
-    """Changing a claim's allocation or reservation needs `resourceclaims/binding` as well (A3–A5)."""
+    """Changing a claim's allocation or reservation needs `resourceclaims/binding` as well (A3 to A5)."""
 
     def causes(old: Body, new: Body) -> list[str]:
         before, after = part(old, "status"), part(new, "status")
@@ -183,10 +187,7 @@ def binding_rule(faults: Faults, verb: str) -> Callable[[Body, Body], list[str]]
         if same or not is_claim or not faults.is_denied(verb, "resource.k8s.io", "resourceclaims/binding"):
             return []
         right = f'resource="resourceclaims/binding", verb="{verb}" permission'
-        return [
-            f"status.allocation: Forbidden: changing status.allocation or status.reservedFor requires {right}: "
-            f'User "embedded" cannot {verb} resource "resourceclaims/binding" in API group "resource.k8s.io" '
-            "at the cluster scope"
-        ]
+        missing = _missing(verb, "resourceclaims/binding", "resource.k8s.io")
+        return [f"status.allocation: Forbidden: {CHANGING} requires {right}: {missing} at the cluster scope"]
 
     return causes

@@ -27,9 +27,11 @@ def _label_term(term: str) -> Filter:
         key, operator, values = found[1], found[2], {value.strip() for value in found[3].split(",")}
         return lambda body: (_label(body, key) in values) == (operator == "in")
     if found := _EQUAL.match(term):
-        return _equality(lambda body: _label(body, found[1]), found[2], found[3])
+        equal_key, equal, wanted = found.groups()
+        return _equality(lambda body: _label(body, equal_key), equal, wanted)
     if found := _EXISTS.match(term):
-        return lambda body: (_label(body, found[2]) is None) == bool(found[1])
+        absent, there = found.groups()
+        return lambda body: (_label(body, there) is None) == bool(absent)
     raise bad_request(f"unable to parse requirement: {term!r}")
 
 
@@ -37,8 +39,9 @@ def _field_term(term: str) -> Filter:
     found = _EQUAL.match(term)
     if not found:
         raise bad_request(f"invalid field selector: {term!r}")
-    path = found[1].split(".")
-    return _equality(lambda body: part(body, *path[:-1]).get(path[-1], ""), found[2], found[3])
+    field, operator, wanted = found.groups()
+    path = field.split(".")
+    return _equality(lambda body: part(body, *path[:-1]).get(path[-1], ""), operator, wanted)
 
 
 def _equality(read: Callable[[Body], Any], operator: str, wanted: str) -> Filter:

@@ -47,7 +47,7 @@ def merge_patch(value: Any, patch: Any) -> Any:
 
 
 def strategic_merge(value: Any, patch: Any, field: str = "") -> Any:
-    """As merge patch, but lists with keys are merged item by item; `$patch` and `$deleteFromPrimitiveList` work."""
+    """As merge patch, but lists with keys are merged item by item; `$patch` directives work."""
     if isinstance(patch, dict):
         return _strategic_map(value if isinstance(value, dict) else {}, patch)
     if isinstance(patch, list) and field in LIST_KEYS:
@@ -129,6 +129,8 @@ def _operated(document: Any, operation: Body) -> Any:
             source = _pointer(operation["from"])
             moved = _found(document, source)
             return _placed(_removed(document, source), path, moved, insert=True)
+        case _:
+            pass
     raise bad_request(f"unknown operation in JSON patch: {operation.get('op')!r}")
 
 
@@ -141,7 +143,7 @@ def _found(document: Any, path: Sequence[str]) -> Any:
         try:
             document = document[int(step)] if isinstance(document, list) else document[step]
         except (KeyError, IndexError, ValueError, TypeError) as error:
-            message = f"the server rejected our request due to an error in our request: no value at /{'/'.join(path)}"
+            message = f"the server rejected our request: no value at /{'/'.join(path)}"
             raise StatusError(422, message) from error
     return document
 

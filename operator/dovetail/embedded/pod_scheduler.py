@@ -86,4 +86,5 @@ def _meets(requirement: Body, values: Body) -> bool:
             return value is not None
         case "DoesNotExist":
             return value is None
-    return False
+        case _:
+            return False

@@ -9,6 +9,8 @@ from dovetail.embedded.kinds import Kind
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
+STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+
 Created = Callable[[Body], Iterator[str]]
 Changed = Callable[[Body, Body], Iterator[str]]
 
@@ -42,7 +44,7 @@ def changed(kind: Kind, old: Body, new: Body) -> list[str]:
     if is_terminating(old):
         added = set(items(new, "metadata", "finalizers")) - set(items(old, "metadata", "finalizers"))
         if added:
-            wanted = f"no new finalizers can be added if the object is being deleted, found new finalizers {sorted(added)}"
+            wanted = f"no new finalizers can be added if the object is being deleted, found {sorted(added)}"
             causes.append(f"metadata.finalizers: Forbidden: {wanted}")
     if kind.name == "DerivedAttribute" and _attribute(old) != _attribute(new):
         causes.append("spec.attribute: Invalid value: field is immutable")
@@ -68,8 +70,9 @@ def _metadata_causes(body: Body) -> Iterator[str]:
         )
         yield f'metadata.name: Invalid value: "{name}": {wanted}'
     for index, finalizer in enumerate(items(body, "metadata", "finalizers")):
-        if "/" not in finalizer:
-            yield f'metadata.finalizers[{index}]: Invalid value: "{finalizer}": name is neither a standard finalizer name nor is it fully qualified'
+        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+            wanted = "name is neither a standard finalizer name nor is it fully qualified"
+            yield f'metadata.finalizers[{index}]: Invalid value: "{finalizer}": {wanted}'
     for field in ("labels", "annotations"):
         for key, value in part(body, "metadata", field).items():
             if not isinstance(value, str):

@@ -9,6 +9,9 @@ from typing import Any
 
 from dovetail.embedded.bodies import Body, is_terminating, items, part
 
+UNKNOWN_REQUEST = (
+    "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+)
 RESERVED_LIMIT = 256
 DEVICE_LIMIT = 32
 
@@ -59,8 +62,7 @@ def _constraint_causes(constraint: Body, names: set[str], at: str) -> Iterator[s
 def _reference_causes(holder: Body, names: set[str], at: str) -> Iterator[str]:
     for index, name in enumerate(items(holder, "requests")):
         if name not in names:
-            wanted = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
-            yield f'{at}.requests[{index}]: Invalid value: "{name}": {wanted}'
+            yield f'{at}.requests[{index}]: Invalid value: "{name}": {UNKNOWN_REQUEST}'
 
 
 def _request_names(requests: list[Any]) -> Iterator[str]:
@@ -77,7 +79,7 @@ def spec_changed(old: Body, new: Body) -> Iterator[str]:
 
 
 def claim_status_changed(old: Body, new: Body) -> Iterator[str]:
-    """An update of a claim's status (V60–V66)."""
+    """An update of a claim's status (V60 to V66)."""
     before, after = part(old, "status"), part(new, "status")
     allocation = after.get("allocation")
     if before.get("allocation") and allocation and allocation != before["allocation"]:
@@ -99,14 +101,15 @@ def _allocation_causes(allocation: Body, spec: Body) -> Iterator[str]:
             if not result.get(field):
                 yield f"{at}.devices.results[{index}].{field}: Required value"
         if result.get("request") and result["request"] not in names:
-            wanted = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
-            yield f'{at}.devices.results[{index}].request: Invalid value: "{result["request"]}": {wanted}'
+            at_request = f"{at}.devices.results[{index}].request"
+            yield f'{at_request}: Invalid value: "{result["request"]}": {UNKNOWN_REQUEST}'
     for index, config in enumerate(items(allocation, "devices", "config")):
         if config.get("source") not in ("FromClaim", "FromClass"):
             yield f'{at}.devices.config[{index}].source: Unsupported value: "{config.get("source", "")}"'
     selector = allocation.get("nodeSelector")
     if selector is not None and not items(allocation, "nodeSelector", "nodeSelectorTerms"):
-        yield f"{at}.nodeSelector.nodeSelectorTerms: Required value: must have at least one node selector term"
+        wanted = "must have at least one node selector term"
+        yield f"{at}.nodeSelector.nodeSelectorTerms: Required value: {wanted}"
 
 
 def _reserved_causes(before: Body, after: Body, *, terminating: bool) -> Iterator[str]:

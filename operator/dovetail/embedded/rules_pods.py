@@ -8,6 +8,8 @@ from typing import Any
 
 from dovetail.embedded.bodies import Body, items, part
 
+ONLY_ADDITIONS = "only additions are allowed (no mutations or deletions)"
+
 
 def pod_created(body: Body) -> Iterator[str]:
     """A new pod: containers are there, gates and claims are unique, and a gated pod has no node."""
@@ -29,10 +31,11 @@ def pod_changed(old: Body, new: Body) -> Iterator[str]:
     before, after = part(old, "spec"), part(new, "spec")
     added = _names(after, "schedulingGates") - _names(before, "schedulingGates")
     if added:
-        yield f"spec.schedulingGates: Forbidden: only deletion is allowed, but found new scheduling gate '{min(added)}'"
+        wanted = f"only deletion is allowed, but found new scheduling gate '{min(added)}'"
+        yield f"spec.schedulingGates: Forbidden: {wanted}"
     missing = [entry for entry in items(before, "tolerations") if entry not in items(after, "tolerations")]
     if missing:
-        yield "spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"
+        yield "spec.tolerations: Forbidden: existing toleration can not be modified"
     doors = {"schedulingGates", "tolerations", "activeDeadlineSeconds", "terminationGracePeriodSeconds"}
     if before.get("schedulingGates"):
         doors |= {"nodeSelector", "affinity"}
@@ -44,12 +47,12 @@ def pod_changed(old: Body, new: Body) -> Iterator[str]:
 def _narrowing_causes(before: Body, after: Body) -> Iterator[str]:
     new_selector = after.get("nodeSelector") or {}
     if any(new_selector.get(key) != value for key, value in (before.get("nodeSelector") or {}).items()):
-        yield "spec.nodeSelector: Invalid value: only additions to nodeSelector are allowed (no mutations or deletions)"
+        yield f"spec.nodeSelector: Invalid value: {ONLY_ADDITIONS}"
     path = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
     old_terms = items(before, *path, "nodeSelectorTerms")
     new_terms = items(after, *path, "nodeSelectorTerms")
     if old_terms and not (len(old_terms) == len(new_terms) and all(map(_narrows, old_terms, new_terms))):
-        yield "spec.affinity.nodeAffinity: Invalid value: only additions are allowed (no mutations or deletions)"
+        yield f"spec.affinity.nodeAffinity: Invalid value: {ONLY_ADDITIONS}"
 
 
 def _narrows(old: Body, new: Body) -> bool:
@@ -81,8 +84,8 @@ def pod_status_changed(old: Body, new: Body) -> Iterator[str]:
     known = _names(part(old, "spec"), "resourceClaims")
     for index, status in enumerate(statuses):
         if status.get("name") not in known:
-            wanted = "must match the name of an entry in `spec.resourceClaims`"
-            yield f'status.resourceClaimStatuses[{index}].name: Invalid value: "{status.get("name")}": {wanted}'
+            wanted = f'"{status.get("name")}": must match the name of an entry in `spec.resourceClaims`'
+            yield f"status.resourceClaimStatuses[{index}].name: Invalid value: {wanted}"
     for index, condition in enumerate(items(new, "status", "conditions")):
         if condition.get("status") not in ("True", "False", "Unknown"):
             yield f'status.conditions[{index}].status: Unsupported value: "{condition.get("status", "")}"'

@@ -107,27 +107,26 @@ class Serving:
         return response
 
     def _document(self, http: web.Request, steps: list[str]) -> Body | None:
+        kinds = self._kinds
         wants_all = AGGREGATED in http.headers.get("Accept", "")
         match steps:
             case ["version"]:
-                return dict(discovery.VERSION)
+                document = dict(discovery.VERSION)
+            case ["api" | "apis" as root] if wants_all:
+                document = discovery.aggregated(kinds, core=root == "api")
             case ["api"]:
-                return (
-                    discovery.aggregated(self._kinds, core=True) if wants_all else discovery.core_versions()
-                )
+                document = discovery.core_versions()
             case ["apis"]:
-                return (
-                    discovery.aggregated(self._kinds, core=False)
-                    if wants_all
-                    else discovery.group_list(self._kinds)
-                )
-            case ["api", version]:
-                return discovery.resource_list(self._kinds, "", version)
+                document = discovery.group_list(kinds)
             case ["apis", group]:
-                return discovery.group(self._kinds, group)
+                document = discovery.group(kinds, group)
+            case ["api", version]:
+                document = discovery.resource_list(kinds, "", version)
             case ["apis", group, version]:
-                return discovery.resource_list(self._kinds, group, version)
-        return None
+                document = discovery.resource_list(kinds, group, version)
+            case _:
+                return None
+        return document
 
     async def _serve(
         self, http: web.Request, target: Target, entry: Request, body: Any
@@ -299,6 +298,8 @@ def _verb_of(http: web.Request, target: Target) -> str:
             return "patch"
         case "DELETE":
             return "delete" if target.name else "deletecollection"
+        case _:
+            pass
     raise StatusError(405, "the server does not allow this method on the requested resource")
 
 

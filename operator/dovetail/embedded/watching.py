@@ -137,7 +137,7 @@ class _Watch:
                 return
 
     def _told(self, change: Change) -> bytes:
-        """The line for a change: a change that moves the object in or out of the selection has its type changed."""
+        """The line for a change; one that moves the object in or out of the selection changes its type."""
         namespace = change.body["metadata"].get("namespace", "")
         if self._options.namespace not in ("", namespace):
             return b""

@@ -72,7 +72,7 @@ class Writer:
         self._random = random.Random()  # noqa: S311 - names need no secrecy
 
     def create(self, kind: Kind, body: Body, *, causes: Callable[[Body], list[str]] | None = None) -> Body:
-        """POST. The namespace has to exist; the server gives UID, creationTimestamp, generation and defaults."""
+        """POST. The namespace has to exist; the server gives UID, time, generation and defaults."""
         new = copied(body)
         metadata = new.setdefault("metadata", {})
         if metadata.get("resourceVersion"):
@@ -146,7 +146,7 @@ class Writer:
         """The object with the configuration applied; created where it does not exist."""
         if not manager:
             raise bad_request(
-                "PatchOptions.meta.k8s.io is invalid: fieldManager: Required value: is required for apply patch"
+                "PatchOptions is invalid: fieldManager: Required value: is required for apply patch"
             )
         old = self._store.find(kind, key)
         if old is None:
@@ -165,7 +165,7 @@ class Writer:
         )
 
     def delete(self, kind: Kind, key: Key, options: Body | None = None) -> Body:
-        """DELETE. Finalizers, and pods that run, only get a deletionTimestamp; the answer is then the object."""
+        """DELETE. With finalizers, and for pods that run, the object only gets a deletionTimestamp."""
         old = self._existing(kind, key)
         options = options or {}
         self._check_preconditions(kind, old, part(options, "preconditions"))
@@ -282,7 +282,7 @@ class Writer:
             raise conflict(
                 kind,
                 name_of(old),
-                f"Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {current}",
+                f"Precondition failed: ResourceVersion in precondition: {version}, in object meta: {current}",
             )
 
     def _check_namespace(self, kind: Kind, namespace: str) -> None:
