@@ -6,17 +6,18 @@ so that a mistake in the allocator's bookkeeping cannot hide itself.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dovetail.api.claims import DELETE_PROTECTION, POD_CLAIM_NAME, DeviceResult, ResourceClaim
 from dovetail.api.nodes import Node
 from dovetail.api.ownership import DeviceOwnership
 from dovetail.api.pods import Pod
 from dovetail.api.selection import NodeSelector, Toleration
-from dovetail.api.slices import Amount, Device, ResourceSlice
+from dovetail.api.slices import Amount, ResourceSlice
 from dovetail.core.decisions import ObjectKey
 from dovetail.core.findings import TRANSIENT, Fault, Finding
 from dovetail.core.labels import node_matches
+from dovetail.core.pool_records import PoolRecord, read_pools
 from dovetail.core.quantity import Quantity
 from dovetail.core.values import DeviceKey, PoolKey
 
@@ -58,42 +59,6 @@ def lasting(now: Iterable[Finding], before: Iterable[Finding]) -> tuple[Finding,
     """The findings that are no passing state: a transient one counts when it was there before as well."""
     known = set(before)
     return tuple(finding for finding in now if finding.fault not in TRANSIENT or finding in known)
-
-
-@dataclass(slots=True)
-class PoolRecord:
-    """What the newest generation of a pool says; incomplete while slices of it are missing."""
-
-    generation: int
-    slice_count: int
-    seen: int = 0
-    devices: dict[str, Device] = field(default_factory=dict)
-    counters: dict[tuple[str, str], Amount] = field(default_factory=dict)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every slice of the generation is there."""
-        return self.seen >= self.slice_count
-
-
-def read_pools(slices: Iterable[ResourceSlice]) -> Mapping[PoolKey, PoolRecord]:
-    """The pools as their newest generation describes them."""
-    pools: dict[PoolKey, PoolRecord] = {}
-    for entry in slices:
-        key = PoolKey(entry.spec.driver, entry.spec.pool.name)
-        generation = entry.spec.pool.generation
-        record = pools.get(key)
-        if record is None or record.generation < generation:
-            record = pools[key] = PoolRecord(generation, entry.spec.pool.resource_slice_count)
-        if record.generation == generation:
-            record.seen += 1
-            record.devices |= {device.name: device for device in entry.spec.devices}
-            record.counters |= {
-                (counter_set.name, name): counter.value
-                for counter_set in entry.spec.shared_counters
-                for name, counter in counter_set.counters.items()
-            }
-    return pools
 
 
 @dataclass(frozen=True, slots=True)
