@@ -1,5 +1,6 @@
 """What the status of a DerivedAttribute object tells its owner."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from dovetail.api.mappings import DerivedAttribute
@@ -19,10 +20,23 @@ def covered(subject: DerivedAttribute, *devices: DeviceView) -> tuple[DriverCove
     return coverage(compiled, devices, Memory())
 
 
-def status(subject: DerivedAttribute, *devices: DeviceView, **others: Any) -> dict[str, Any]:
-    mappings = others.pop("mappings", Mappings.of((subject,), shipped=False))
-    arguments: dict[str, Any] = {"generation": 1, "now": NOW, **others}
-    return status_of(subject.metadata.name, mappings, covered(subject, *devices), **arguments)
+def status(
+    subject: DerivedAttribute,
+    *devices: DeviceView,
+    mappings: Mappings | None = None,
+    published_by: Iterable[str] = (),
+    now: str = NOW,
+    previous: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    return status_of(
+        subject.metadata.name,
+        mappings or Mappings.of((subject,), shipped=False),
+        covered(subject, *devices),
+        published_by=published_by,
+        generation=1,
+        now=now,
+        previous=previous,
+    )
 
 
 def condition(found: dict[str, Any], kind: str) -> dict[str, Any]:
