@@ -39,6 +39,7 @@ MAX_IDENTIFIER = 32
 
 _DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DRIVER = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?(\.[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?)*")
 _RESERVED = re.compile(r"(.*\.)?(k8s|kubernetes)\.io")
 
 
@@ -154,6 +155,9 @@ def refuse_spec(mapping: DerivedAttribute) -> str:
         return "spec.rules: at least one rule is needed"
     if ANY_DRIVER in drivers[:-1]:
         return 'spec.rules: only the last rule may have driver "*"'
+    for driver in drivers:
+        if driver != ANY_DRIVER and not (_DRIVER.fullmatch(driver) and len(driver) <= MAX_DOMAIN):
+            return f'spec.rules: {driver!r} is neither the name of a driver nor "*"'
     return refuse_attribute(spec.attribute, drivers)
 
 
