@@ -6,7 +6,8 @@ import pytest
 
 from dovetail.api.ownership import DeviceOwnership
 from dovetail.api.slices import DeviceTaintRule, ResourceSlice
-from dovetail.core.ownership import FenceReason, fence_of, rule_changes, state_of
+from dovetail.core.ownership import fence_of, rule_changes
+from dovetail.core.ownership_status import FenceReason, state_of
 from dovetail.core.pool_records import PoolRecord, read_pools
 from dovetail.core.values import PoolKey
 from dovetail.errors import ObjectInvalid

@@ -35,16 +35,13 @@ def asking(**exactly: Any) -> Body:
     return claim("a", **exactly)
 
 
-def stopped(
-    *claims: Body, pods: tuple[Body, ...] = (), ours: frozenset[tuple[str, str]] = frozenset()
-) -> tuple[Waiting, ...]:
+def stopped(*claims: Body, pods: tuple[Body, ...] = ()) -> tuple[Waiting, ...]:
     """Whom the fence around the one GPU keeps off."""
     return stopped_by(
         [OWNED],
         classes=CLASSES,
         claims=[ResourceClaim.parse(body) for body in claims],
         pods=[Pod.parse(body) for body in pods],
-        ours=ours,
         memory=Memory(),
     )
 
@@ -78,11 +75,6 @@ def test_a_waiting_claim_for_an_owned_device_counts(exactly: Body, kind: Stopped
 def test_a_claim_that_the_fence_does_not_hold_off_is_not_counted(body: Body) -> None:
     """Who wants other devices, has them, or tolerates the taint does not wait because of the fence."""
     assert stopped(body) == ()
-
-
-def test_a_claim_of_ours_is_not_counted() -> None:
-    """The fence is there for claims of others."""
-    assert stopped(asking(), ours=frozenset({KEY})) == ()
 
 
 @pytest.mark.parametrize(

@@ -253,9 +253,15 @@ def _fence(evidence: Evidence) -> Iterator[Finding]:
     for claim in evidence.claims:
         if claim.key in evidence.ours:
             continue
-        for name, tolerations in _taking_requests(claim):
-            if any(tolerates_everything(toleration) for toleration in tolerations):
-                yield Finding(Fault.TOLERATES_EVERYTHING, (claim.key,), reason=name)
+        for name in passes_unnamed(claim):
+            yield Finding(Fault.TOLERATES_EVERYTHING, (claim.key,), reason=name)
+
+
+def passes_unnamed(claim: ResourceClaim) -> Iterator[str]:
+    """The requests of a claim that pass the fence without naming it; who writes its key means to pass."""
+    for name, tolerations in _taking_requests(claim):
+        if any(_tolerates_everything(toleration) for toleration in tolerations):
+            yield name
 
 
 def _taking_requests(claim: ResourceClaim) -> Iterator[tuple[str, tuple[Toleration, ...]]]:
@@ -267,7 +273,6 @@ def _taking_requests(claim: ResourceClaim) -> Iterator[tuple[str, tuple[Tolerati
             yield f"{request.name}/{alternative.name}", alternative.tolerations
 
 
-def tolerates_everything(toleration: Toleration) -> bool:
-    """Whether the toleration covers the fence without naming it; who writes its key means to pass."""
+def _tolerates_everything(toleration: Toleration) -> bool:
     has_no_key = toleration.key == "" and toleration.operator == "Exists"
     return has_no_key and toleration.effect in ("", "NoSchedule")

@@ -50,17 +50,16 @@ def stopped_by(
     classes: Mapping[str, DeviceClass],
     claims: Iterable[ResourceClaim],
     pods: Iterable[Pod],
-    ours: frozenset[ObjectKey],
     memory: Memory,
 ) -> tuple[Waiting, ...]:
-    """Who waits and asks for a class that holds an owned device, sorted.
+    """Who waits and asks for a class that holds an owned device, sorted; `claims` are those of others.
 
     Such a consumer may have to wait for other reasons as well.
     """
     reached = _Reach(tuple(owned), classes, memory)
     found: dict[Stopped, list[ObjectKey]] = {}
     for claim in claims:
-        if claim.status.allocation is None and claim.key not in ours:
+        if claim.status.allocation is None:
             kinds = sorted(set(_kinds_of(claim, reached)), key=list(Stopped).index)
             if kinds:
                 found.setdefault(kinds[0], []).append(claim.key)

@@ -5,7 +5,6 @@ while every allocation that is written already stays as it is (S21).
 The effect is NoSchedule and never NoExecute: that one would evict pods (L40).
 """
 
-import enum
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -163,67 +162,3 @@ def _says_the_same(rule: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 def _in_place_of(rule: Mapping[str, Any], wanted: Mapping[str, Any]) -> Mapping[str, Any]:
     metadata = {**rule["metadata"], "ownerReferences": wanted["metadata"]["ownerReferences"]}
     return {**wanted, "metadata": metadata}
-
-
-class FenceReason(enum.StrEnum):
-    """The reason of the condition `Fenced`."""
-
-    RULES_IN_PLACE = "RulesInPlace"
-    """True: every entry has its rule."""
-
-    NOT_SERVED = "NotServed"
-    """False: the cluster does not serve DeviceTaintRule in resource.k8s.io/v1, so there is no fence."""
-
-    SHARED_COUNTERS = "SharedCounters"
-    """False: an entry names a device of a pool whose devices share counters."""
-
-    RULE_REFUSED = "RuleRefused"
-    """False: the API server refused a rule."""
-
-
-@dataclass(frozen=True, slots=True)
-class FenceState:
-    """What the condition `Fenced` says."""
-
-    fenced: bool
-    reason: FenceReason
-    message: str
-
-
-def state_of(fence: Fence, *, served: bool, refused: str = "") -> FenceState:
-    """What the object says of its fence; `refused` is the API server's word about a rule."""
-    if not served:
-        return FenceState(
-            False,
-            FenceReason.NOT_SERVED,
-            "this cluster does not serve DeviceTaintRule in resource.k8s.io/v1: "
-            "kube-scheduler can pick these devices as well",
-        )
-    if refused:
-        return FenceState(False, FenceReason.RULE_REFUSED, refused)
-    if fence.withheld:
-        first = fence.withheld[0]
-        return FenceState(
-            False,
-            FenceReason.SHARED_COUNTERS,
-            f"device {first.device} shares counters with the other devices of pool {first.pool}: "
-            "own the whole pool",
-        )
-    return FenceState(True, FenceReason.RULES_IN_PLACE, _in_place(fence))
-
-
-def _in_place(fence: Fence) -> str:
-    rules, devices = len(fence.rules), fence.devices
-    sentence = (
-        f"{rules} {'rule keeps' if rules == 1 else 'rules keep'} kube-scheduler off "
-        f"{devices} {'device' if devices == 1 else 'devices'}"
-    )
-    if fence.idle:
-        names = ", ".join(sorted(entry_name(entry) for entry in fence.idle))
-        sentence += f"; no driver publishes {names} at present"
-    return sentence
-
-
-def entry_name(entry: OwnedDevices) -> str:
-    """An entry as people read it."""
-    return "/".join(filter(None, (entry.driver, entry.pool, entry.device)))
