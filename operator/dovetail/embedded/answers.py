@@ -38,7 +38,7 @@ class StatusError(DovetailError):
         super().__init__(message)
         self.code = code
         self.message = message
-        self.reason = reason or REASONS.get(code, "Unknown")
+        self.reason = (reason or REASONS.get(code, "Unknown")).strip()
         self.details = details or {}
         self.retry_after_seconds = retry_after_seconds
 

@@ -5,6 +5,7 @@ object, outside of the object (no `metadata.managedFields`), and only managers t
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from dovetail.embedded.answers import StatusError
@@ -22,41 +23,64 @@ METADATA_IDENTITY = frozenset({"name", "namespace", "uid", "resourceVersion", "c
 Path = tuple[Any, ...]
 
 
-class Appliers:
+@dataclass(frozen=True, slots=True)
+class Applier:
+    """Who applies, to what part of the object."""
+
+    manager: str
+    subresource: str = ""
+    force: bool = False
+
+
+class Ownership:
     """Who applied what, per object."""
 
     def __init__(self) -> None:
         self._applied: dict[tuple[str, str], dict[str, Body]] = {}
 
-    def apply(
-        self, live: Body, config: Body, *, manager: str, uid: str, subresource: str, force: bool
-    ) -> Body:
-        """The configuration on the live object; 409 where another manager holds a field (unless forced)."""
-        known = self._applied.setdefault((uid, subresource), {})
-        others = [name for name in known if name != manager]
+    def applied(self, live: Body, config: Body, applier: Applier) -> tuple[Body, dict[str, Body]]:
+        """The configuration on the live object, and who then owns what; 409 where another holds a field."""
+        known = self._applied.get((live["metadata"]["uid"], applier.subresource), {})
+        others = {name: held for name, held in known.items() if name != applier.manager}
         wanted = dict(_leaves(config))
-        self._check(wanted, known, others, force=force)
-        for other in others if force else []:
-            # A forced manager takes the fields over.
-            known[other] = _without(known[other], [path for path in wanted if path[-1] is not ITEM])
-        held = {path for other in others for path, _ in _leaves(known[other])}
+        if applier.force:
+            taken = [path for path in wanted if path[-1] is not ITEM]
+            others = {name: _without(held, taken) for name, held in others.items()}
+        else:
+            _check_conflicts(wanted, others)
+        held = {path for other in others.values() for path, _ in _leaves(other)}
         dropped = [
-            path for path, _ in _leaves(known.get(manager, {})) if path not in wanted and path not in held
+            path
+            for path, _ in _leaves(known.get(applier.manager, {}))
+            if path not in wanted and path not in held
         ]
-        known[manager] = config
-        applied: Body = _merged(_without(live, dropped), config)
-        return applied
+        return _merged(_without(live, dropped), config), others | {applier.manager: config}
 
-    @staticmethod
-    def _check(wanted: dict[Path, Any], known: dict[str, Body], others: list[str], *, force: bool) -> None:
-        if force:
-            return
-        for other in others:
-            for path, value in _leaves(known[other]):
-                if path in wanted and wanted[path] != value:
-                    field = ".".join(step if isinstance(step, str) else "[…]" for step in path)
-                    message = f'Apply failed with 1 conflict: conflict with "{other}": .{field}'
-                    raise StatusError(409, message)
+    def keep(self, uid: str, applier: Applier, owners: dict[str, Body]) -> None:
+        """Remember who owns what, after the write."""
+        self._applied[uid, applier.subresource] = owners
+
+
+def _check_conflicts(wanted: dict[Path, Any], others: dict[str, Body]) -> None:
+    for other, held in others.items():
+        fields = [_shown(path) for path, value in _leaves(held) if path in wanted and wanted[path] != value]
+        if fields:
+            causes = [{"field": field, "message": f'conflict with "{other}"'} for field in fields]
+            message = (
+                f'Apply failed with {len(fields)} conflicts: conflicts with "{other}": {", ".join(fields)}'
+            )
+            raise StatusError(409, message, details={"causes": causes})
+
+
+def _shown(path: Path) -> str:
+    """A path as conflicts name it: `.status.conditions[type="Ready"].status`."""
+    shown = ""
+    for step in path:
+        if isinstance(step, str):
+            shown += f".{step}"
+        elif step is not ITEM:
+            shown += "[" + ",".join(f'{key}="{value}"' for key, value in step) + "]"
+    return shown
 
 
 class _Item:

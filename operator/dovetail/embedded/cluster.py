@@ -9,9 +9,9 @@ from typing import Any, Self, TypeVar
 import yaml
 from aiohttp import web
 
+from dovetail.embedded import crds
 from dovetail.embedded.bodies import Body, copied, key_of, metadata_of, namespace_of, now
 from dovetail.embedded.claim_controller import ClaimController
-from dovetail.embedded.crds import derived_attribute_definition
 from dovetail.embedded.faults import Faults, Request
 from dovetail.embedded.garbage import collect_garbage
 from dovetail.embedded.kinds import Kind, Kinds
@@ -65,8 +65,8 @@ class EmbeddedCluster:
         ]
         for name in NAMESPACES:
             self.create(_namespace(name))
-        if definitions:
-            self.create(derived_attribute_definition())
+        for definition in crds.definitions() if definitions else []:
+            self.create(definition)
 
     async def __aenter__(self) -> Self:
         self._runner = web.AppRunner(
@@ -135,7 +135,7 @@ class EmbeddedCluster:
         return path
 
     def create(self, body: Body) -> Body:
-        """Create an object as a client would, in its namespace (`default` if none), which is made if need be."""
+        """Create an object as a client would; its namespace (`default` if none) is made if need be."""
         kind = self.kinds.of(body)
         return copied(self.writer.create(kind, self._housed(kind, body)))
 

@@ -1,11 +1,19 @@
-"""The CustomResourceDefinition of Dovetail's own API group, as far as serving needs it: no schema."""
+"""The CustomResourceDefinitions of Dovetail's own API group, as far as serving needs them: no schema."""
 
 from dovetail.api.mappings import GROUP, VERSION
 from dovetail.embedded.bodies import Body
 
+KINDS = ("DerivedAttribute", "DeviceOwnership")
 
-def derived_attribute_definition() -> Body:
-    """DerivedAttribute, cluster-scoped, with a status subresource."""
+
+def definitions() -> list[Body]:
+    """The definitions of all kinds: cluster-scoped, with a status subresource."""
+    return [_definition(kind) for kind in KINDS]
+
+
+def _definition(kind: str) -> Body:
+    singular = kind.lower()
+    plural = singular.removesuffix("y") + "ies" if singular.endswith("y") else singular + "s"
     version = {
         "name": VERSION,
         "served": True,
@@ -13,15 +21,10 @@ def derived_attribute_definition() -> Body:
         "subresources": {"status": {}},
         "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
     }
-    names = {
-        "kind": "DerivedAttribute",
-        "listKind": "DerivedAttributeList",
-        "plural": "derivedattributes",
-        "singular": "derivedattribute",
-    }
+    names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": singular}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"derivedattributes.{GROUP}"},
+        "metadata": {"name": f"{plural}.{GROUP}"},
         "spec": {"group": GROUP, "scope": "Cluster", "names": names, "versions": [version]},
     }

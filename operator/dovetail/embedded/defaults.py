@@ -4,22 +4,37 @@ from dovetail.embedded.bodies import Body, items, now, part
 from dovetail.embedded.kinds import Kind
 
 
+def filled(kind: Kind, body: Body) -> Body:
+    """The object with the defaults that every write gets. May change `body`."""
+    match kind.name:
+        case "ResourceClaim":
+            _default_claim(part(body, "spec"))
+            for device in items(body, "status", "devices"):
+                device.setdefault("conditions", None)
+        case "ResourceClaimTemplate":
+            body.setdefault("spec", {}).setdefault("metadata", {})
+            _default_claim(part(body, "spec", "spec"))
+        case "Pod":
+            _default_pod(body.setdefault("spec", {}))
+        case _:
+            pass
+    return body
+
+
 def defaulted(kind: Kind, body: Body) -> Body:
-    """The object with its defaults; a status that the caller sent is wiped (V5). May change `body`."""
+    """A new object with its defaults; a status that the caller sent is wiped (V5). May change `body`."""
+    body = filled(kind, body)
     if kind.status:
         body.pop("status", None)
     match kind.name:
         case "Pod":
-            _default_pod(body)
+            body["status"] = _new_pod_status(body)
         case "Namespace":
             body["status"] = {"phase": "Active"}
             labels = body["metadata"].setdefault("labels", {})
             labels["kubernetes.io/metadata.name"] = body["metadata"]["name"]
         case "ResourceClaim":
-            _default_claim(part(body, "spec"))
             body["status"] = {}
-        case "ResourceClaimTemplate":
-            _default_claim(part(body, "spec", "spec"))
         case "CustomResourceDefinition":
             body["status"] = _crd_status(body)
         case "Node":
@@ -30,8 +45,7 @@ def defaulted(kind: Kind, body: Body) -> Body:
     return body
 
 
-def _default_pod(body: Body) -> None:
-    spec = body.setdefault("spec", {})
+def _default_pod(spec: Body) -> None:
     for name, value in {
         "restartPolicy": "Always",
         "schedulerName": "default-scheduler",
@@ -39,11 +53,14 @@ def _default_pod(body: Body) -> None:
         "priority": 0,
     }.items():
         spec.setdefault(name, value)
+
+
+def _new_pod_status(body: Body) -> Body:
     status: Body = {"phase": "Pending"}
-    if spec.get("schedulingGates"):
+    if items(body, "spec", "schedulingGates"):
         message = "Scheduling is blocked due to non-empty scheduling gates"
         status["conditions"] = [scheduled_condition("False", "SchedulingGated", message)]
-    body["status"] = status
+    return status
 
 
 def scheduled_condition(status: str, reason: str = "", message: str = "") -> Body:

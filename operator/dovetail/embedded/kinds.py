@@ -25,6 +25,7 @@ class Kind:
     builtin: bool = True
     unconditional_update: bool = True
     stored: bool = True
+    generation: bool = False
 
     @property
     def api_version(self) -> str:
@@ -48,16 +49,25 @@ _REVIEW = ("authorization.k8s.io", "v1")
 
 EVENT = Kind("", "v1", "Event", "events", short=("ev",))
 NEW_EVENT = Kind("events.k8s.io", "v1", "Event", "events", short=("ev",))
-POD = Kind("", "v1", "Pod", "pods", status=True, short=("po",))
+POD = Kind("", "v1", "Pod", "pods", status=True, short=("po",), generation=True)
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False, status=True, short=("no",))
 NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False, status=True, short=("ns",))
 CLAIM = Kind(*_DRA, "ResourceClaim", "resourceclaims", status=True)
 TEMPLATE = Kind(*_DRA, "ResourceClaimTemplate", "resourceclaimtemplates")
-SLICE = Kind(*_DRA, "ResourceSlice", "resourceslices", namespaced=False)
-TAINT_RULE = Kind(*_DRA, "DeviceTaintRule", "devicetaintrules", namespaced=False, status=True)
+SLICE = Kind(*_DRA, "ResourceSlice", "resourceslices", namespaced=False, generation=True)
+TAINT_RULE = Kind(
+    *_DRA, "DeviceTaintRule", "devicetaintrules", namespaced=False, status=True, generation=True
+)
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases", unconditional_update=False)
 CRD = Kind(
-    CRD_GROUP, "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False, status=True
+    CRD_GROUP,
+    "v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    namespaced=False,
+    status=True,
+    short=("crd",),
+    generation=True,
 )
 ACCESS_REVIEW = Kind(
     *_REVIEW, "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False, stored=False
@@ -75,14 +85,14 @@ BUILTIN: tuple[Kind, ...] = (
     Kind("", "v1", "Service", "services", status=True, short=("svc",)),
     Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", status=True, short=("pvc",)),
     Kind("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False, status=True, short=("pv",)),
-    Kind("apps", "v1", "Deployment", "deployments", status=True, short=("deploy",)),
-    Kind("apps", "v1", "StatefulSet", "statefulsets", status=True, short=("sts",)),
-    Kind("batch", "v1", "Job", "jobs", status=True),
+    Kind("apps", "v1", "Deployment", "deployments", status=True, short=("deploy",), generation=True),
+    Kind("apps", "v1", "StatefulSet", "statefulsets", status=True, short=("sts",), generation=True),
+    Kind("batch", "v1", "Job", "jobs", status=True, generation=True),
     Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False, short=("sc",)),
     CLAIM,
     TEMPLATE,
     SLICE,
-    Kind(*_DRA, "DeviceClass", "deviceclasses", namespaced=False),
+    Kind(*_DRA, "DeviceClass", "deviceclasses", namespaced=False, generation=True),
     TAINT_RULE,
     LEASE,
     ACCESS_REVIEW,
@@ -146,6 +156,7 @@ def kinds_of(definition: Body) -> list[Kind]:
             status="status" in (version.get("subresources") or {}),
             short=tuple(names.get("shortNames") or ()),
             builtin=False,
+            generation=True,
             unconditional_update=False,
         )
         for version in spec["versions"]

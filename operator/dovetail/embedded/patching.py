@@ -83,7 +83,7 @@ def _strategic_map(value: Body, patch: Body) -> Body:
 def _strategic_list(value: list[Any], patch: list[Any], key: str) -> list[Any]:
     if any(entry.get("$patch") == "replace" for entry in patch):
         return [entry for entry in patch if "$patch" not in entry]
-    merged = list(value)
+    merged, added = list(value), []
     for entry in patch:
         if key not in entry:
             raise bad_request(f"map: {entry} does not contain declared merge key: {key}")
@@ -91,10 +91,11 @@ def _strategic_list(value: list[Any], patch: list[Any], key: str) -> list[Any]:
         if entry.get("$patch") == "delete":
             merged = [old for old in merged if old.get(key) != entry[key]]
         elif place is None:
-            merged.append(_strategic_map({}, entry))
+            added.append(_strategic_map({}, entry))
         else:
             merged[place] = _strategic_map(merged[place], entry)
-    return merged
+    # What a patch adds comes first: without a wished order, Kubernetes sorts its items before the others.
+    return added + merged
 
 
 def json_patch(value: Body, operations: Any) -> Body:

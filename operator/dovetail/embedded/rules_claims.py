@@ -50,7 +50,8 @@ def _request_causes(request: Body, at: str) -> Iterator[str]:
 
 def _constraint_causes(constraint: Body, names: set[str], at: str) -> Iterator[str]:
     match, distinct = constraint.get("matchAttribute"), constraint.get("distinctAttribute")
-    if bool(match) == bool(distinct):
+    # Both together pass, whatever the documentation of the API says.
+    if not match and not distinct:
         yield f"{at}: Required value: exactly one of `matchAttribute` or `distinctAttribute` is required"
     for field, attribute in (("matchAttribute", match), ("distinctAttribute", distinct)):
         if attribute and "/" not in attribute:
@@ -124,7 +125,7 @@ def _reserved_causes(before: Body, after: Body, *, terminating: bool) -> Iterato
             if not consumer.get(field):
                 yield f"status.reservedFor[{index}].{field}: Required value"
         if consumer.get("uid") in seen:
-            yield f'status.reservedFor[{index}].uid: Duplicate value: "{consumer.get("uid")}"'
+            yield f'status.reservedFor[{index}]: Duplicate value: "{consumer.get("uid")}"'
         seen.add(consumer.get("uid", ""))
     if terminating and any(consumer not in (before.get("reservedFor") or []) for consumer in consumers):
         yield "status.reservedFor: Forbidden: new entries may not be added while `deletionTimestamp` is set"

@@ -32,7 +32,8 @@ def pod_changed(old: Body, new: Body) -> Iterator[str]:
     added = _names(after, "schedulingGates") - _names(before, "schedulingGates")
     if added:
         wanted = f"only deletion is allowed, but found new scheduling gate '{min(added)}'"
-        yield f"spec.schedulingGates: Forbidden: {wanted}"
+        index = next(at for at, gate in enumerate(items(after, "schedulingGates")) if gate["name"] in added)
+        yield f"spec.schedulingGates[{index}].name: Forbidden: {wanted}"
     missing = [entry for entry in items(before, "tolerations") if entry not in items(after, "tolerations")]
     if missing:
         yield "spec.tolerations: Forbidden: existing toleration can not be modified"

@@ -5,12 +5,12 @@ Each method is one request; it either commits whole or raises a `StatusError` an
 
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dovetail.embedded import rules
 from dovetail.embedded.answers import StatusError, bad_request, conflict, deleted, exists, invalid, not_found
-from dovetail.embedded.applying import Appliers
+from dovetail.embedded.applying import Applier, Ownership
 from dovetail.embedded.bodies import (
     Body,
     Key,
@@ -26,7 +26,7 @@ from dovetail.embedded.bodies import (
     text,
     uid_of,
 )
-from dovetail.embedded.defaults import defaulted, scheduled_condition
+from dovetail.embedded.defaults import defaulted, filled, scheduled_condition
 from dovetail.embedded.kinds import Kind, Kinds
 from dovetail.embedded.patching import json_patch, merge_patch, strategic_merge
 from dovetail.embedded.rules_claims import without_lost_devices
@@ -53,6 +53,13 @@ SERVER_METADATA = (
     "generateName",
 )
 
+_PATCHES: Mapping[str, Callable[[Body, Any], Body]] = {
+    MERGE_PATCH: merge_patch,
+    JSON_PATCH: json_patch,
+    STRATEGIC_MERGE: strategic_merge,
+}
+_PATCH_OPTIONS = Kind("meta.k8s.io", "v1", "PatchOptions", "patchoptions", stored=False)
+
 Rule = Callable[[Body, Body], list[str]]
 """Why the first object may not become the second, beyond the rules of its kind."""
 
@@ -68,7 +75,7 @@ class Writer:
     def __init__(self, store: Store, kinds: Kinds) -> None:
         self._store = store
         self._kinds = kinds
-        self._appliers = Appliers()
+        self._ownership = Ownership()
         self._random = random.Random()  # noqa: S311 - names need no secrecy
 
     def create(self, kind: Kind, body: Body, *, causes: Callable[[Body], list[str]] | None = None) -> Body:
@@ -76,12 +83,14 @@ class Writer:
         new = copied(body)
         metadata = new.setdefault("metadata", {})
         if metadata.get("resourceVersion"):
-            raise bad_request("resourceVersion should not be set on objects to be created")
+            # The API server answers this mistake with 500 and no reason.
+            raise StatusError(500, "resourceVersion should not be set on objects to be created", reason=" ")
         self._check_namespace(kind, namespace_of(new))
         metadata["name"] = metadata.get("name") or self._generated(kind, new)
-        metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": now(), "generation": 1}
-        for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        for field in ("generation", "deletionTimestamp", "deletionGracePeriodSeconds"):
             metadata.pop(field, None)
+        metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": now()}
+        metadata |= {"generation": 1} if kind.generation else {}
         new |= {"apiVersion": kind.api_version, "kind": kind.name}
         new = defaulted(kind, new)
         if wrong := rules.created(kind, new) + (causes(new) if causes else []):
@@ -124,45 +133,35 @@ class Writer:
     ) -> Body:
         """PATCH of an object or of its status, in any of the four forms."""
         if content_type == APPLY_PATCH:
-            applied = self._applied(kind, key, patch, subresource=subresource, manager=manager, force=force)
-            old = self._store.find(kind, key)
-            return self._update(kind, old, copied(applied), subresource, causes) if old else applied
+            if not manager:
+                wanted = "fieldManager: Required value: is required for apply patch"
+                raise invalid(_PATCH_OPTIONS, "", [wanted])
+            applier = Applier(manager, subresource, force=force)
+            return self._apply(kind, key, patch, applier, causes)
+        patched = _PATCHES.get(content_type)
+        if patched is None or (content_type == STRATEGIC_MERGE and not kind.builtin):
+            raise StatusError(415, f"the body of the request was in an unknown format: {content_type}")
         old = self._existing(kind, key)
-        match content_type:
-            case _ if content_type == MERGE_PATCH:
-                new = merge_patch(old, patch)
-            case _ if content_type == JSON_PATCH:
-                new = json_patch(old, patch)
-            case _ if content_type == STRATEGIC_MERGE and kind.builtin:
-                new = strategic_merge(old, patch)
-            case _:
-                message = f"the body of the request was in an unknown format: {content_type}"
-                raise StatusError(415, message)
-        return self._update(kind, old, copied(new), subresource, causes)
+        new = copied(patched(old, patch))
+        if uid_of(new) not in ("", uid_of(old)):
+            raise invalid(kind, key[1], [f'metadata.uid: Invalid value: "{uid_of(new)}": field is immutable'])
+        return self._update(kind, old, new, subresource, causes)
 
-    def _applied(
-        self, kind: Kind, key: Key, config: Body, *, subresource: str, manager: str, force: bool
-    ) -> Body:
-        """The object with the configuration applied; created where it does not exist."""
-        if not manager:
-            raise bad_request(
-                "PatchOptions is invalid: fieldManager: Required value: is required for apply patch"
-            )
+    def _apply(self, kind: Kind, key: Key, config: Body, applier: Applier, causes: Rule) -> Body:
         old = self._store.find(kind, key)
+        if old is None and applier.subresource:
+            raise not_found(kind, key[1])
         if old is None:
-            if subresource:
-                raise not_found(kind, key[1])
-            config = dict(config) | {"metadata": metadata_of(config) | {"namespace": key[0], "name": key[1]}}
-            created = self.create(kind, config)
-            self._appliers.apply(
-                created, config, manager=manager, uid=uid_of(created), subresource="", force=True
-            )
+            named = dict(config) | {"metadata": metadata_of(config) | {"namespace": key[0], "name": key[1]}}
+            created = self.create(kind, named)
+            self._ownership.keep(uid_of(created), applier, {applier.manager: config})
             return created
-        if uid_of(config) and uid_of(config) != uid_of(old):
+        if uid_of(config) not in ("", uid_of(old)):
             raise conflict(kind, key[1], _uid_conflict(uid_of(config), uid_of(old)))
-        return self._appliers.apply(
-            old, config, manager=manager, uid=uid_of(old), subresource=subresource, force=force
-        )
+        new, owners = self._ownership.applied(old, config, applier)
+        written = self._update(kind, old, copied(new), applier.subresource, causes)
+        self._ownership.keep(uid_of(old), applier, owners)
+        return written
 
     def delete(self, kind: Kind, key: Key, options: Body | None = None) -> Body:
         """DELETE. With finalizers, and for pods that run, the object only gets a deletionTimestamp."""
@@ -181,8 +180,9 @@ class Writer:
         stamps = {
             "deletionTimestamp": metadata.get("deletionTimestamp") or now(),
             "deletionGracePeriodSeconds": grace,
-            "generation": (metadata.get("generation") or 0) + 1,
         }
+        if kind.generation:
+            stamps["generation"] = (metadata.get("generation") or 0) + 1
         return self._store.put(kind, dict(old) | {"metadata": metadata | stamps})
 
     def bind(self, kind: Kind, key: Key, binding: Body) -> Body:
@@ -206,15 +206,15 @@ class Writer:
 
     def _update(self, kind: Kind, old: Body, new: Body, subresource: str, causes: Rule) -> Body:
         self._check_version(kind, old, new)
-        new = self._separated(kind, old, new, subresource)
+        new = self._separated(kind, old, filled(kind, new), subresource)
+        if kind.name == "ResourceClaim":
+            new = without_lost_devices(old, new)
         judge = rules.status_changed if subresource == "status" else rules.changed
         if wrong := judge(kind, old, new) + causes(old, new):
             raise invalid(kind, name_of(old), wrong)
-        if kind.name == "ResourceClaim":
-            new = without_lost_devices(old, new)
         if new == old:
             return old
-        if new.get("spec") != old.get("spec"):
+        if kind.generation and new.get("spec") != old.get("spec"):
             new["metadata"]["generation"] = (metadata_of(old).get("generation") or 0) + 1
         return self._commit(kind, new)
 
