@@ -1,1 +1,1 @@
-"""The hands: the only package that imports kubernetes_asyncio."""
+"""The hands: the only folder that talks to the API server; it speaks plain JSON."""

@@ -1,1 +1,1 @@
-"""When to act: Kopf handlers, each a sentence."""
+"""Kopf's side of the house: what is watched, and how Kopf behaves."""

@@ -1,1 +1,1 @@
-"""The day's work: observe, decide, write."""
+"""The day's work: observe the cluster, decide, write."""

@@ -1,0 +1,85 @@
+"""The composition root: `dovetail run` and `kopf run -m dovetail.app` start the operator here."""
+
+import asyncio
+import os
+import signal
+
+import kopf
+import structlog
+
+from dovetail.cluster.connection import read_credentials
+from dovetail.errors import DovetailError
+from dovetail.handlers import watching
+from dovetail.handlers.conduct import behave
+from dovetail.handlers.context import Context, context_in
+from dovetail.services.logs import set_up_logging
+from dovetail.services.settings import Settings
+
+__all__ = ["run", "watching"]
+
+log = structlog.get_logger(__name__)
+
+
+@kopf.on.startup(errors=kopf.ErrorsMode.PERMANENT)
+async def operator_starts(settings: kopf.OperatorSettings, memo: object, **_: object) -> None:
+    """Kopf is about to watch: everything else starts first."""
+    behave(settings)
+    if isinstance(memo, kopf.Memo):
+        memo.context = _own_context()
+    try:
+        await context_in(memo).begin()
+    except DovetailError as error:
+        log.error("operator_cannot_start", reason=str(error))  # noqa: TRY400 - the sentence says it all
+        context_in(memo).fail()
+        raise kopf.PermanentError(str(error)) from error
+
+
+@kopf.on.cleanup()
+async def operator_stops(memo: object, **_: object) -> None:
+    """Kopf has stopped watching: everything else stops after it."""
+    await context_in(memo).end()
+
+
+@kopf.on.login()
+async def operator_logs_in(**_: object) -> kopf.ConnectionInfo:
+    """Kopf connects as the rest of Dovetail does."""
+    found = await read_credentials()
+    return kopf.ConnectionInfo(
+        server=found.server,
+        ca_path=found.ca_path,
+        insecure=found.insecure,
+        token=found.token,
+        certificate_path=found.certificate_path,
+        private_key_path=found.private_key_path,
+        proxy_url=found.proxy_url,
+    )
+
+
+def run(settings: Settings) -> int:
+    """Run the operator until it is told to stop; the answer is the exit code."""
+    set_up_logging(form=settings.log_format, level=settings.log_level)
+    try:
+        return asyncio.run(operate(settings))
+    except KeyboardInterrupt:
+        return 0
+
+
+async def operate(settings: Settings, *, stop: asyncio.Event | None = None) -> int:
+    """The same within a running event loop; `stop` ends it."""
+    context = Context(settings, stop=stop)
+    try:
+        await kopf.operator(memo=context, standalone=True, clusterwide=True, stop_flag=context.stop)
+    except Exception as error:
+        if not context.has_failed:
+            log.error("operator_failed", reason=str(error), exc_info=error)  # noqa: TRY400
+        return 1
+    return 1 if context.has_failed else 0
+
+
+def _own_context() -> Context:
+    """The context under `kopf run`: settings come from the environment, and a failure ends the process."""
+    settings = Settings()
+    set_up_logging(form=settings.log_format, level=settings.log_level)
+    context = Context(settings)
+    context.when_failed = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    return context

@@ -1,0 +1,45 @@
+"""The command `dovetail ungate`: takes our gate from all pods, for when Dovetail is taken away."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from dovetail.errors import DovetailError
+
+
+def ungate(
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only name the pods that carry the gate.")
+    ] = False,
+) -> None:
+    """Remove the scheduling gate dovetail.dev/allocation from every pod of the cluster.
+
+    Stop the operator and delete the gate policy first: else new gates appear.
+    Claims that only Dovetail can allocate stay pending; pods that run are not touched.
+    """
+    try:
+        failures = asyncio.run(_ungate_all(dry_run=dry_run))
+    except DovetailError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from error
+    raise typer.Exit(1 if failures else 0)
+
+
+async def _ungate_all(*, dry_run: bool) -> int:
+    from dovetail.services.farewell import gated_pods, open_gate, visit
+
+    failures = 0
+    async with visit() as cluster:
+        pods = await gated_pods(cluster)
+        for pod in pods:
+            name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+            try:
+                done = dry_run or await open_gate(cluster, pod)
+            except DovetailError as error:
+                typer.echo(f"pod {name}: {error}", err=True)
+                failures += 1
+            else:
+                typer.echo(f"pod {name}: {'gated' if dry_run else 'ungated' if done else 'gone'}")
+    typer.echo(f"{len(pods)} pods carry the gate" if dry_run else f"{len(pods) - failures} pods ungated")
+    return failures

@@ -1,0 +1,74 @@
+"""How to reach the API server: KUBECONFIG or ~/.kube/config, else the service account of the pod."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubernetes_asyncio import config
+from kubernetes_asyncio.client import ApiClient, Configuration
+from kubernetes_asyncio.config.config_exception import ConfigException
+
+from dovetail.errors import Unavailable
+
+CONNECTIONS = 64
+"""How many requests may be under way at a time."""
+
+_NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What another client (Kopf's) needs to connect in the same way; paths are of files."""
+
+    server: str
+    ca_path: str | None
+    insecure: bool
+    token: str | None
+    certificate_path: str | None
+    private_key_path: str | None
+    proxy_url: str | None
+
+
+def in_cluster() -> bool:
+    """Whether this process runs in a pod that has a service account and no KUBECONFIG is given."""
+    return "KUBECONFIG" not in os.environ and "KUBERNETES_SERVICE_HOST" in os.environ
+
+
+def own_namespace() -> str | None:
+    """The namespace of the pod that this process runs in."""
+    return _NAMESPACE_FILE.read_text().strip() if _NAMESPACE_FILE.is_file() else None
+
+
+async def read_configuration() -> Any:
+    """The client's configuration; raises `Unavailable` where there is none."""
+    configuration = Configuration()
+    try:
+        if in_cluster():
+            config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+        else:
+            await config.load_kube_config(client_configuration=configuration)
+    except (ConfigException, OSError) as error:
+        raise Unavailable("reading the cluster's address", str(error)) from error
+    configuration.connection_pool_maxsize = CONNECTIONS
+    return configuration
+
+
+async def connect() -> ApiClient:
+    """A client for the cluster that the environment names; the caller closes it."""
+    return ApiClient(await read_configuration())
+
+
+async def read_credentials() -> Credentials:
+    """The same connection in the words of another client; read again when it has expired."""
+    configuration = await read_configuration()
+    header = (await configuration.auth_settings()).get("BearerToken", {}).get("value")
+    return Credentials(
+        server=configuration.host,
+        ca_path=configuration.ssl_ca_cert,
+        insecure=not configuration.verify_ssl,
+        token=header.removeprefix("Bearer ") if header else None,
+        certificate_path=configuration.cert_file,
+        private_key_path=configuration.key_file,
+        proxy_url=configuration.proxy,
+    )

@@ -1,0 +1,137 @@
+"""One request to the API server: JSON in, JSON out, and every failure as one of Dovetail's errors."""
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import aiohttp
+from kubernetes_asyncio.client import ApiClient
+from kubernetes_asyncio.client.exceptions import ApiException
+
+from dovetail.errors import (
+    ClusterError,
+    Conflict,
+    Forbidden,
+    Gone,
+    NotFound,
+    Rejected,
+    Throttled,
+    Unavailable,
+)
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+DEFAULT_RETRY_AFTER_SECONDS = 1.0
+
+_SERVER_ERROR = 500
+_BY_STATUS: Mapping[int, type[ClusterError]] = {
+    HTTPStatus.UNAUTHORIZED: Forbidden,
+    HTTPStatus.FORBIDDEN: Forbidden,
+    HTTPStatus.NOT_FOUND: NotFound,
+    HTTPStatus.CONFLICT: Conflict,
+    HTTPStatus.GONE: Gone,
+}
+
+
+class Wire:
+    """A connection to the API server. Every request has a time-out; nothing is tried twice here."""
+
+    def __init__(self, client: ApiClient, *, timeout_seconds: float) -> None:
+        self._client = client
+        self.timeout_seconds = timeout_seconds
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str = JSON,
+        timeout_seconds: float | None = None,
+    ) -> Any:
+        """Send one request and return the parsed answer.
+
+        Raises a subclass of `ClusterError`.
+        `Unavailable` leaves open whether a write took place.
+        """
+        text = await self.send_text(
+            method, path, query=query, body=body, content_type=content_type, timeout_seconds=timeout_seconds
+        )
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise Unavailable(f"{method} {path}", "the answer is no JSON") from error
+
+    async def send_text(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str = JSON,
+        timeout_seconds: float | None = None,
+    ) -> str:
+        """Send one request and return the answer as text; errors as in `send`."""
+        action = f"{method} {path}"
+        configuration = self._client.configuration
+        headers = {"Accept": JSON, "Content-Type": content_type, "User-Agent": "dovetail"}
+        await self._client.update_params_for_auth(headers, [], ["BearerToken"])
+        try:
+            response = await self._client.rest_client.request(
+                method,
+                str(configuration.host).rstrip("/") + path,
+                query_params=dict(query) if query else None,
+                headers=headers,
+                body=body,
+                _preload_content=False,
+                _request_timeout=timeout_seconds or self.timeout_seconds,
+            )
+            async with response:
+                text: str = await response.text()
+        except TimeoutError as error:
+            raise Unavailable(action, "no answer in time") from error
+        except (aiohttp.ClientError, OSError, ApiException) as error:
+            raise Unavailable(action, str(error) or type(error).__name__) from error
+        if response.status >= HTTPStatus.BAD_REQUEST:
+            raise failure(action, response.status, text, response.headers.get("Retry-After"))
+        return text
+
+
+def failure(action: str, status: int, text: str, retry_after: str | None = None) -> ClusterError:
+    """The error that an answer stands for; the only place that knows HTTP statuses."""
+    reason = _message(text)
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return Throttled(action, reason, _seconds(retry_after))
+    if status == HTTPStatus.UNPROCESSABLE_ENTITY and "requires resource=" in reason:
+        # The granular rights on a claim's status are refused as field errors (A5).
+        return Forbidden(action, reason, status)
+    if status in _BY_STATUS:
+        return _BY_STATUS[status](action, reason, status)
+    kind = Unavailable if status >= _SERVER_ERROR else Rejected
+    return kind(action, reason, status)
+
+
+def _message(text: str) -> str:
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        return text[:200]
+    message = answer.get("message") if isinstance(answer, dict) else None
+    return message if isinstance(message, str) else text[:200]
+
+
+def _seconds(retry_after: str | None) -> float:
+    try:
+        return max(float(retry_after), 0.0) if retry_after else DEFAULT_RETRY_AFTER_SECONDS
+    except ValueError:
+        return DEFAULT_RETRY_AFTER_SECONDS

@@ -1,0 +1,26 @@
+"""How Kopf behaves: it only watches, alone and cluster-wide, and never gives up on a watch."""
+
+import itertools
+
+import kopf
+
+FIRST_PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0)
+LONGEST_PAUSE_SECONDS = 5.0
+PATIENCE = 120
+"""How many further tries a watch makes before the error ends the process."""
+
+
+def behave(settings: kopf.OperatorSettings) -> None:
+    """Set up Kopf for an operator that does everything else by itself."""
+    settings.posting.enabled = False
+    settings.peering.standalone = True
+    # Which kinds are served is found out at the start; no rights on CRDs and namespaces are needed.
+    settings.scanning.disabled = True
+    settings.networking.error_backoffs = [
+        *FIRST_PAUSES,
+        *itertools.repeat(LONGEST_PAUSE_SECONDS, PATIENCE),
+    ]
+    settings.networking.connect_timeout = 5.0
+    settings.watching.reconnect_backoff = 0.1
+    settings.queueing.idle_timeout = 1.0
+    settings.queueing.exit_timeout = 0.5

@@ -1,0 +1,162 @@
+"""Writing what was decided: claims get their devices, and the pod as consumer (design, section 2.5)."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from dovetail.api.kinds import CLAIM
+from dovetail.cluster.pen import Pen
+from dovetail.cluster.reader import Reader
+from dovetail.core.decisions import Grant, Place, Reserve
+from dovetail.core.outcome import Allocation
+from dovetail.errors import ClusterError, Unavailable
+from dovetail.services import claims
+from dovetail.services.mind import Mind, Verdict
+from dovetail.services.picture import Json, Key, Picture
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The API server kept less of an allocation than was sent: a feature gate is off (V69)."""
+
+    claim: Key
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How the writing went: whole where `failures` is empty."""
+
+    failures: tuple[ClusterError, ...] = ()
+    unknown: tuple[Key, ...] = ()
+    """Claims of which nobody knows whether they were written."""
+    dropped: tuple[Dropped, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Every claim was written."""
+        return not self.failures
+
+
+class AllocationWriter:
+    """Writes claims. What was assumed of a claim is withdrawn when it is known not to have been written."""
+
+    def __init__(self, *, pen: Pen, reader: Reader, picture: Picture, mind: Mind) -> None:
+        self._pen = pen
+        self._reader = reader
+        self._picture = picture
+        self._mind = mind
+
+    async def write(self, pod: Mapping[str, Any], verdict: Verdict, *, now: str) -> Written:
+        """Carry out a `Place` or `Reserve`, except for the gate.
+
+        All finalizers are written before the first allocation, so that whatever forbids the former
+        leaves no pod half served.
+        """
+        match verdict.decision:
+            case Place(grants=grants, reserve=reserve):
+                ours = [grant for grant in grants if grant.ours and grant.claim in verdict.claims]
+            case Reserve(claims=reserve):
+                ours = []
+            case _:
+                return Written()
+        protected = await self._settle_all({grant.claim: self._protect(grant, verdict) for grant in ours})
+        if protected.failures:
+            self._mind.withdraw(verdict.claims.keys())
+            return protected.written
+        writes = {
+            grant.claim: self._allocate(pod, protected.bodies[grant.claim], grant.allocation, now)
+            for grant in ours
+        }
+        writes |= {key: self._reserve(pod, verdict.claims[key]) for key in reserve if key in verdict.claims}
+        settled = await self._settle_all(writes)
+        self._mind.withdraw(settled.refused)
+        dropped = [lost for grant in ours if (lost := _dropped(grant, settled.bodies.get(grant.claim)))]
+        return Written(settled.written.failures, settled.written.unknown, tuple(dropped))
+
+    async def read_back(self, keys: tuple[Key, ...]) -> None:
+        """Find out what became of writes without an answer; raises where that cannot be found out now."""
+        for key in keys:
+            body = await self._reader.find(CLAIM, *key)
+            if body is not None:
+                self._picture.see(CLAIM, body)
+        self._mind.withdraw(keys)
+
+    async def _protect(self, grant: Grant, verdict: Verdict) -> Json:
+        claim = verdict.claims[grant.claim]
+        patch = claims.protection_patch(claim, grant.allocation.alignment)
+        if patch is None:
+            return claim
+        body = await self._pen.merge(CLAIM, *grant.claim, patch)
+        self._picture.see(CLAIM, body)
+        return body
+
+    async def _allocate(self, pod: Mapping[str, Any], claim: Json, allocation: Allocation, now: str) -> Json:
+        status = claims.status_with(claim, pod, allocation=allocation.body, now=now)
+        return await self._put_status(claim, status)
+
+    async def _reserve(self, pod: Mapping[str, Any], claim: Json) -> Json:
+        return await self._put_status(claim, claims.status_with(claim, pod, allocation=None, now=""))
+
+    async def _put_status(self, claim: Json, status: Json) -> Json:
+        metadata = claim["metadata"]
+        body = await self._pen.replace(
+            CLAIM,
+            metadata["namespace"],
+            metadata["name"],
+            claim | {"status": status},
+            subresource="status",
+        )
+        self._picture.see(CLAIM, body)
+        return body
+
+    async def _settle_all(self, writes: Mapping[Key, Any]) -> "_Settled":
+        answers = await asyncio.gather(*writes.values(), return_exceptions=True)
+        settled = _Settled()
+        for key, answer in zip(writes, answers, strict=True):
+            if isinstance(answer, ClusterError):
+                settled.failures[key] = answer
+            elif isinstance(answer, BaseException):
+                self._mind.withdraw(writes.keys())
+                raise answer
+            else:
+                settled.bodies[key] = answer
+        return settled
+
+
+class _Settled:
+    """The answers to several writes, by claim."""
+
+    def __init__(self) -> None:
+        self.bodies: dict[Key, Json] = {}
+        self.failures: dict[Key, ClusterError] = {}
+
+    @property
+    def refused(self) -> list[Key]:
+        """Claims that were certainly not written."""
+        return [key for key, error in self.failures.items() if not isinstance(error, Unavailable)]
+
+    @property
+    def written(self) -> Written:
+        unknown = tuple(key for key in self.failures if key not in self.refused)
+        return Written(tuple(self.failures.values()), unknown)
+
+
+def _dropped(grant: Grant, body: Json | None) -> Dropped | None:
+    """What of the allocation the API server did not keep."""
+    if body is None:
+        return None
+    sent = grant.allocation.body.get("devices", {}).get("results", ())
+    kept = body.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
+    lost = {
+        name
+        for wanted, got in zip(sent, kept, strict=False)
+        for name, value in wanted.items()
+        if value not in (None, "", [], {}, False) and name not in got
+    }
+    return Dropped(grant.claim, tuple(sorted(lost))) if lost else None

@@ -1,0 +1,120 @@
+"""What can be read from, and is written into, the raw JSON of a ResourceClaim."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dovetail.api.claims import DELETE_PROTECTION
+from dovetail.api.mappings import ALIGNMENT_ANNOTATION
+from dovetail.core.outcome import Alignment
+
+Json = dict[str, Any]
+
+CONSUMER_LIMIT = 256
+"""How many consumers `reservedFor` can hold."""
+
+
+def is_allocated(claim: Mapping[str, Any]) -> bool:
+    """Whether the claim has devices."""
+    return bool((claim.get("status") or {}).get("allocation"))
+
+
+def is_written_by_us(claim: Mapping[str, Any]) -> bool:
+    """Whether Dovetail wrote the claim's last allocation: it leaves the alignment with the finalizer."""
+    return ALIGNMENT_ANNOTATION in (claim["metadata"].get("annotations") or {})
+
+
+def consumers(claim: Mapping[str, Any]) -> frozenset[str]:
+    """The uids in `reservedFor`."""
+    return consumers_in(claim.get("status") or {})
+
+
+def consumers_in(status: Mapping[str, Any]) -> frozenset[str]:
+    """The uids in `reservedFor` of a status."""
+    return frozenset(entry["uid"] for entry in status.get("reservedFor") or ())
+
+
+def is_protected(claim: Mapping[str, Any]) -> bool:
+    """Whether the claim carries the finalizer of allocated claims."""
+    return DELETE_PROTECTION in (claim["metadata"].get("finalizers") or ())
+
+
+def consumer(pod: Mapping[str, Any]) -> Json:
+    """The entry of `reservedFor` for a pod."""
+    metadata = pod["metadata"]
+    return {"resource": "pods", "name": metadata["name"], "uid": metadata["uid"]}
+
+
+def status_with(
+    claim: Mapping[str, Any], pod: Mapping[str, Any], *, allocation: Mapping[str, Any] | None, now: str
+) -> Json:
+    """The claim's status with the pod as consumer and, where given, with an allocation.
+
+    Everything else in the status stays as it was read (A7).
+    """
+    status = dict(claim.get("status") or {})
+    if allocation is not None:
+        status["allocation"] = {**allocation, "allocationTimestamp": now}
+    reserved = list(status.get("reservedFor") or ())
+    if pod["metadata"]["uid"] not in {entry["uid"] for entry in reserved}:
+        reserved.append(consumer(pod))
+    return status | {"reservedFor": reserved}
+
+
+def status_without(claim: Mapping[str, Any], uids: frozenset[str], *, keep_allocation: bool) -> Json:
+    """The claim's status without some consumers, and without the allocation unless it is kept.
+
+    `status.devices` stays: the API server drops what belonged to the allocation (L15), for which no
+    right on drivers is needed (A10).
+    """
+    status = dict(claim.get("status") or {})
+    rest = [entry for entry in status.pop("reservedFor", None) or () if entry["uid"] not in uids]
+    if rest:
+        status["reservedFor"] = rest
+    if not keep_allocation:
+        status.pop("allocation", None)
+    return status
+
+
+def protection_patch(claim: Mapping[str, Any], alignment: Sequence[Alignment]) -> Json | None:
+    """The merge patch that adds finalizer and alignment; None where both are there already."""
+    metadata = claim["metadata"]
+    value = json.dumps([entry.as_json() for entry in alignment], separators=(",", ":"))
+    has_value = (metadata.get("annotations") or {}).get(ALIGNMENT_ANNOTATION) == value
+    if has_value and is_protected(claim):
+        return None
+    finalizers = list(metadata.get("finalizers") or ())
+    if DELETE_PROTECTION not in finalizers:
+        finalizers.append(DELETE_PROTECTION)
+    return {
+        "metadata": {
+            "uid": metadata["uid"],
+            "resourceVersion": metadata["resourceVersion"],
+            "finalizers": finalizers,
+            "annotations": {ALIGNMENT_ANNOTATION: value},
+        }
+    }
+
+
+def devices_of(claim: Mapping[str, Any]) -> frozenset[tuple[str, str, str]]:
+    """The devices that the claim holds for itself alone: no shares, no admin access."""
+    allocation = (claim.get("status") or {}).get("allocation") or {}
+    results = (allocation.get("devices") or {}).get("results") or ()
+    return frozenset(
+        (result["driver"], result["pool"], result["device"])
+        for result in results
+        if not result.get("adminAccess") and not result.get("shareID")
+    )
+
+
+def node_of(claim: Mapping[str, Any]) -> str | None:
+    """The one node that the claim's allocation is confined to, in the form of S82."""
+    allocation = (claim.get("status") or {}).get("allocation") or {}
+    terms: Sequence[Mapping[str, Any]] = (allocation.get("nodeSelector") or {}).get("nodeSelectorTerms") or ()
+    if len(terms) != 1:
+        return None
+    (term,) = terms
+    for field in term.get("matchFields") or ():
+        if field.get("key") == "metadata.name" and len(field.get("values") or ()) == 1:
+            return str(field["values"][0])
+    return None

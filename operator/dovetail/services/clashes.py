@@ -1,0 +1,38 @@
+"""Devices that two claims hold at once: an index over the claims of the picture (R2, R-A15)."""
+
+from collections import defaultdict
+
+from dovetail.api.kinds import CLAIM
+from dovetail.services import claims
+from dovetail.services.picture import Change, Key
+
+Device = tuple[str, str, str]
+"""Driver, pool and name."""
+
+
+class Clashes:
+    """Follows the picture; answers who else holds a device that only one claim may hold."""
+
+    def __init__(self) -> None:
+        self._holders: defaultdict[Device, set[Key]] = defaultdict(set)
+
+    def follow(self, change: Change) -> None:
+        """Take in a change of the picture."""
+        if change.kind is not CLAIM:
+            return
+        before = claims.devices_of(change.before) if change.before else frozenset()
+        after = claims.devices_of(change.after) if change.after else frozenset()
+        for device in before - after:
+            self._holders[device].discard(change.key)
+            if not self._holders[device]:
+                del self._holders[device]
+        for device in after - before:
+            self._holders[device].add(change.key)
+
+    def others(self, key: Key, devices: frozenset[Device]) -> dict[Device, frozenset[Key]]:
+        """The devices that other claims hold too, with these claims."""
+        return {
+            device: frozenset(self._holders[device] - {key})
+            for device in devices
+            if self._holders.get(device, set()) - {key}
+        }

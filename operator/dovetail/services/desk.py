@@ -1,0 +1,115 @@
+"""Work by key: the most urgent first, several at a time, one at a time per key, failures later again."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from dovetail.errors import ClusterError, Conflict, DovetailError, NotLeading, Throttled
+from dovetail.services.metrics import Metrics
+from dovetail.services.picture import Key
+from dovetail.services.waiting import Urgency, Waiting
+
+log = structlog.get_logger(__name__)
+
+FIRST_PAUSE_SECONDS = 0.5
+CONFLICT_PAUSE_SECONDS = 0.1
+"""After a conflict the newer version is on its way already."""
+
+LONGEST_PAUSE_SECONDS = 60.0
+
+
+class Desk:
+    """Serves keys until it is stopped; it works only while it is open.
+
+    `serve` may raise: the key comes back after a pause that doubles with every failure in a row.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        serve: Callable[[Key], Awaitable[None]],
+        urgency: Callable[[Key], Urgency],
+        workers: int,
+        metrics: Metrics,
+        on_failure: Callable[[Key, DovetailError], Awaitable[None]] | None = None,
+    ) -> None:
+        self._name = name
+        self._serve = serve
+        self._metrics = metrics
+        self._on_failure = on_failure
+        self._slots = asyncio.Semaphore(workers)
+        self._open = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._pauses: dict[Key, float] = {}
+        self.queue = Waiting(urgency)
+
+    def open(self, is_open: bool = True) -> None:
+        """Begin, or pause: what is under way is finished either way."""
+        if is_open:
+            self._open.set()
+        else:
+            self._open.clear()
+
+    def forget(self, key: Key) -> None:
+        """The object is gone."""
+        self._pauses.pop(key, None)
+        self.queue.forget(key)
+
+    async def run(self) -> None:
+        """Serve for ever."""
+        while True:
+            await self._open.wait()
+            key = await self.queue.next()
+            await self._slots.acquire()
+            task = asyncio.create_task(self._work(key), name=f"{self._name} {'/'.join(key)}")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def finish(self, seconds: float) -> None:
+        """Take up nothing new, and give what is under way some time; then give it up."""
+        self._open.clear()
+        if not self._tasks:
+            return
+        _, late = await asyncio.wait(self._tasks, timeout=seconds)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+    async def _work(self, key: Key) -> None:
+        structlog.contextvars.bind_contextvars(**{self._name: "/".join(filter(None, key))})
+        try:
+            await self._serve(key)
+            self._pauses.pop(key, None)
+        except NotLeading:
+            log.debug("not_leading")
+        except DovetailError as error:
+            await self._fail(key, error)
+        except Exception as error:
+            # A fault of ours with one object must not stop the work on the others.
+            log.exception("fault")
+            self._metrics.failures.labels(self._name, type(error).__name__).inc()
+            self.queue.mark_later(key, self._pause(key))
+        finally:
+            self._slots.release()
+            self.queue.done(key)
+
+    async def _fail(self, key: Key, error: DovetailError) -> None:
+        is_conflict = isinstance(error, Conflict)
+        pause = self._pause(key, first=CONFLICT_PAUSE_SECONDS if is_conflict else FIRST_PAUSE_SECONDS)
+        if isinstance(error, Throttled):
+            pause = max(pause, error.retry_after_seconds)
+        (log.info if is_conflict else log.warning)("tried_again_later", error=str(error), seconds=pause)
+        self._metrics.failures.labels(self._name, type(error).__name__).inc()
+        self.queue.mark_later(key, pause)
+        if self._on_failure is not None:
+            try:
+                await self._on_failure(key, error)
+            except (ClusterError, NotLeading) as second:
+                log.warning("failure_not_reported", error=str(second))
+
+    def _pause(self, key: Key, *, first: float = FIRST_PAUSE_SECONDS) -> float:
+        pause = min(self._pauses.get(key, first / 2) * 2, LONGEST_PAUSE_SECONDS)
+        self._pauses[key] = pause
+        return pause

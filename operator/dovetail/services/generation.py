@@ -1,0 +1,137 @@
+"""Claims from templates: made by kube-controller-manager where it runs, else by Dovetail (G1-G34)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import structlog
+
+from dovetail.api.kinds import CLAIM, POD
+from dovetail.api.pods import Pod
+from dovetail.cluster.pen import Pen
+from dovetail.cluster.reader import Reader
+from dovetail.core.generation import Adopt, Create, Impossible, Step, statuses_for
+from dovetail.errors import Conflict, NotFound
+from dovetail.services.mind import Mind
+from dovetail.services.notices import Notices
+from dovetail.services.picture import Json, Key, Picture, key_of
+from dovetail.services.settings import Mode
+
+log = structlog.get_logger(__name__)
+
+FAILED = "FailedResourceClaimCreation"
+"""The reason of the event when no claim can be made (G15)."""
+
+
+class Generation:
+    """Makes the claims that pods lack.
+
+    Claim names are the same for the same pod, entry and attempt, so that creating twice is harmless (R-B1).
+    """
+
+    def __init__(
+        self,
+        *,
+        pen: Pen,
+        reader: Reader,
+        picture: Picture,
+        mind: Mind,
+        notices: Notices,
+        mode: Mode,
+        grace_seconds: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self._pen = pen
+        self._reader = reader
+        self._picture = picture
+        self._mind = mind
+        self._notices = notices
+        self._mode = mode
+        self._grace = grace_seconds
+        self._clock = clock
+        self._missing_since: dict[tuple[Key, str], float] = {}
+
+    async def complete(self, pod: Json) -> float:
+        """Make, adopt and record what is missing.
+
+        Returns after how many seconds to look again, because others may still do it; 0 where all is done.
+        """
+        if self._mode == "never" or not _has_templates(pod):
+            return 0.0
+        key = key_of(pod)
+        steps = await self._mind.missing_claims(key)
+        rest = self._rest_of_grace(pod, steps)
+        if rest > 0:
+            return rest
+        made: dict[str, str] = {}
+        for step in steps:
+            match step:
+                case Create(entry=entry, body=body):
+                    made[entry] = await self._create(pod, body)
+                case Adopt(entry=entry, claim=claim):
+                    made[entry] = claim
+                case Impossible(entry=entry, message=message):
+                    self._notices.say(pod, "Warning", FAILED, f"PodResourceClaim {entry}: {message}")
+        if made:
+            await self._record(pod, made)
+        return 0.0
+
+    def forget(self, key: Key) -> None:
+        """The pod is gone."""
+        for known in [known for known in self._missing_since if known[0] == key]:
+            del self._missing_since[known]
+
+    def _rest_of_grace(self, pod: Json, steps: tuple[Step, ...]) -> float:
+        """How long the longest-missing claim is still left to kube-controller-manager."""
+        marker = (key_of(pod), pod["metadata"]["uid"])
+        if not steps:
+            self._missing_since.pop(marker, None)
+            return 0.0
+        if self._mode == "always":
+            return 0.0
+        since = self._missing_since.setdefault(marker, self._clock())
+        return since + self._grace - self._clock()
+
+    async def _create(self, pod: Json, body: Mapping[str, Any]) -> str:
+        """Create a claim; one of that name which is ours already serves as well."""
+        namespace, name = pod["metadata"]["namespace"], body["metadata"]["name"]
+        try:
+            claim = await self._pen.create(CLAIM, namespace, body)
+            log.info("claim_created", claim=f"{namespace}/{name}")
+        except Conflict:
+            found = await self._reader.find(CLAIM, namespace, name)
+            if found is None or not _belongs_to(found, pod):
+                raise
+            claim = found
+        self._picture.see(CLAIM, claim)
+        return str(claim["metadata"]["name"])
+
+    async def _record(self, pod: Json, made: Mapping[str, str]) -> None:
+        """Name the claims in the pod's status by server-side apply (G25)."""
+        metadata = pod["metadata"]
+        body = {
+            "apiVersion": POD.api_version,
+            "kind": POD.name,
+            "metadata": {
+                "name": metadata["name"],
+                "namespace": metadata["namespace"],
+                "uid": metadata["uid"],
+            },
+            "status": {"resourceClaimStatuses": statuses_for(Pod.parse(pod), made)},
+        }
+        try:
+            answer = await self._pen.apply(POD, *key_of(pod), body, subresource="status")
+        except (NotFound, Conflict):
+            # The pod went, or another took its name: the claim goes with its owner.
+            return
+        self._picture.see(POD, answer)
+
+
+def _has_templates(pod: Mapping[str, Any]) -> bool:
+    return any(entry.get("resourceClaimTemplateName") for entry in pod["spec"].get("resourceClaims") or ())
+
+
+def _belongs_to(claim: Mapping[str, Any], pod: Mapping[str, Any]) -> bool:
+    return any(
+        owner.get("controller") and owner.get("uid") == pod["metadata"]["uid"]
+        for owner in claim["metadata"].get("ownerReferences") or ()
+    )

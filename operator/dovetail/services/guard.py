@@ -1,0 +1,80 @@
+"""What runs beside the serving of pods: the audit of all claims, and the fences around owned devices."""
+
+import asyncio
+from collections.abc import Callable
+
+from dovetail.api.kinds import OWNERSHIP, SLICE, TAINT_RULE
+from dovetail.cluster.pen import Pen
+from dovetail.services.audit import Auditor
+from dovetail.services.desk import Desk
+from dovetail.services.metrics import Metrics
+from dovetail.services.mind import Mind
+from dovetail.services.ownership import Fences
+from dovetail.services.picture import Change, Picture
+
+FENCERS = 1
+"""How many DeviceOwnerships are settled at a time: few exist, and rules can be in each other's way."""
+
+
+class Guard:
+    """Audits, and keeps every DeviceOwnership's rules and status; both work on the picture alone."""
+
+    def __init__(
+        self,
+        *,
+        mind: Mind,
+        picture: Picture,
+        pen: Pen,
+        metrics: Metrics,
+        audit_seconds: float,
+        is_ready: Callable[[], bool],
+        serves_rules: bool,
+        now: Callable[[], str],
+    ) -> None:
+        """`is_ready`: the picture is complete; `serves_rules`: the cluster knows DeviceTaintRule v1."""
+        self._fences = Fences(
+            mind=mind,
+            picture=picture,
+            pen=pen,
+            is_served=lambda: serves_rules,
+            inspection=lambda: self.auditor.inspection,
+            now=now,
+        )
+        self._desk = Desk(
+            "ownership",
+            serve=self._fences.settle,
+            urgency=lambda key: (0, "", *key),
+            workers=FENCERS,
+            metrics=metrics,
+        )
+        self.auditor = Auditor(
+            mind=mind, metrics=metrics, seconds=audit_seconds, is_ready=is_ready, on_result=self.mark
+        )
+
+    def follow(self, change: Change) -> None:
+        """Take in a change of the picture."""
+        self.auditor.follow(change)
+        if change.kind is OWNERSHIP and change.after is None:
+            self._desk.forget(change.key)
+        elif change.kind in (OWNERSHIP, SLICE, TAINT_RULE):
+            for key in self._fences.concerned(change):
+                self._desk.queue.mark(key)
+
+    def mark(self) -> None:
+        """Look at every DeviceOwnership again."""
+        for key in self._fences.all():
+            self._desk.queue.mark(key)
+
+    def open(self, is_open: bool) -> None:
+        """Whether fences may be written: while this replica is the active one and sees all."""
+        self._desk.open(is_open)
+
+    async def run(self) -> None:
+        """Work for ever."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.auditor.run())
+            tasks.create_task(self._desk.run())
+
+    async def finish(self, seconds: float) -> None:
+        """Take up nothing new and give a write under way some time."""
+        await self._desk.finish(seconds)

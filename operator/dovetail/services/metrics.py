@@ -1,0 +1,47 @@
+"""What the process counts about itself, for Prometheus."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+
+class Metrics:
+    """All metrics of one operator, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.decisions = Counter(
+            "dovetail_decisions", "Decisions about pods.", ["decision"], registry=self.registry
+        )
+        self.decision_seconds = Histogram(
+            "dovetail_decision_seconds",
+            "How long a decision takes, without waiting for its turn.",
+            buckets=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3),
+            registry=self.registry,
+        )
+        self.writes = Counter(
+            "dovetail_writes",
+            "Writes sent to the API server.",
+            ["verb", "resource", "subresource"],
+            registry=self.registry,
+        )
+        self.failures = Counter(
+            "dovetail_failures",
+            "Work that failed and is tried again.",
+            ["desk", "error"],
+            registry=self.registry,
+        )
+        self.waiting = Gauge(
+            "dovetail_waiting_pods", "Pods that wait, by reason.", ["reason"], registry=self.registry
+        )
+        self.leading = Gauge(
+            "dovetail_leading", "Whether this replica is the active one.", registry=self.registry
+        )
+        self.vanished = Counter(
+            "dovetail_vanished_objects",
+            "Objects whose deletion no watch reported.",
+            ["kind"],
+            registry=self.registry,
+        )
+        self.taken_back = Counter(
+            "dovetail_taken_back", "Allocations taken back from pods.", ["cause"], registry=self.registry
+        )
+        self.clashes = Counter("dovetail_clashes", "Devices found in two claims.", registry=self.registry)

@@ -1,0 +1,207 @@
+"""Decisions beside the event loop: one thread owns the World, and everything else only sends it letters.
+
+The World is never shared.
+Changes are posted from the event loop and taken in by the thread, in order, before it answers the next
+question; so each decision sees everything that was posted before it, and what it decided is assumed
+in the World at once, so that the next decision does not give the same devices away again.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, TypeVar
+
+import structlog
+
+from dovetail.api.kinds import CLAIM, POD
+from dovetail.api.pods import Pod
+from dovetail.core.budget import Budget
+from dovetail.core.decisions import Decision, Nothing, Place, Reserve
+from dovetail.core.generation import Step, steps_for
+from dovetail.core.planner import PlanSettings, plan_pod
+from dovetail.core.world import Change as Meaning
+from dovetail.core.world import Problem, World
+from dovetail.services import claims
+from dovetail.services.picture import Change, Json, Key
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one decision may cost."""
+
+    steps: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A decision, and the claims it concerns as they were when it was made: writes carry their versions."""
+
+    decision: Decision
+    claims: Mapping[Key, Json] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class _Assumed:
+    """A claim that is being written: how it will be, and how the API server last showed it."""
+
+    uid: str
+    status: Json
+    real: Json
+
+
+class Mind:
+    """Asks the World, which lives in a thread of its own, and keeps it true to the picture.
+
+    All methods are called from the event loop.
+    """
+
+    def __init__(self, world: World, *, plan: PlanSettings, limits: Limits, now: Callable[[], str]) -> None:
+        self._world = world
+        self._plan = plan
+        self._limits = limits
+        self._now = now
+        self._letters: deque[Change | Key] = deque()
+        self._assumed: dict[Key, _Assumed] = {}
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mind")
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._draining = False
+        self._listener: Callable[[Sequence[Meaning]], None] = lambda _: None
+        self._complain: Callable[[Problem, Json], None] = lambda *_: None
+
+    def on_meaning(self, listener: Callable[[Sequence[Meaning]], None]) -> None:
+        """Call `listener`, on the event loop, with what changes mean for waiting pods."""
+        self._listener = listener
+
+    def on_problem(self, listener: Callable[[Problem, Json], None]) -> None:
+        """Call `listener`, on the event loop, with every object that turns out to be malformed."""
+        self._complain = listener
+
+    def post(self, letter: Change) -> None:
+        """Take in a change soon, and in any case before the next answer."""
+        self._letters.append(letter)
+        self._drain_soon()
+
+    def withdraw(self, keys: Collection[Key]) -> None:
+        """What was assumed of these claims will not come true."""
+        self._letters.extend(keys)
+        self._drain_soon()
+
+    async def decide(self, key: Key, avoid: Collection[str]) -> Verdict:
+        """Decide about a pod, and assume what is going to be written."""
+        return await self.ask(lambda world: self._decide(world, key, avoid))
+
+    async def missing_claims(self, key: Key) -> tuple[Step, ...]:
+        """What has to be made, adopted or reported for the templates of a pod."""
+        return await self.ask(lambda world: _steps(world, key))
+
+    async def ask(self, question: Callable[[World], T]) -> T:
+        """Ask the World anything; the answer must not keep hold of it."""
+        self._loop = asyncio.get_running_loop()
+        return await self._loop.run_in_executor(self._thread, self._answer, question)
+
+    def close(self) -> None:
+        """Stop the thread after the question that it is busy with."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _drain_soon(self) -> None:
+        if not self._draining:
+            self._draining = True
+            self._loop = asyncio.get_running_loop()
+            self._thread.submit(self._drain)
+
+    def _drain(self) -> None:
+        self._draining = False
+        self._take_in()
+
+    def _answer(self, question: Callable[[World], T]) -> T:
+        self._take_in()
+        return question(self._world)
+
+    def _take_in(self) -> None:
+        meanings: list[Meaning] = []
+        while self._letters:
+            letter = self._letters.popleft()
+            try:
+                meanings += self._read(letter)
+            except Exception:
+                # One object that the World cannot digest must not stop the others.
+                log.exception("change_not_understood", key=str(getattr(letter, "key", letter)))
+        if meanings and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._listener, meanings)
+
+    def _read(self, letter: Change | Key) -> list[Meaning]:
+        if not isinstance(letter, Change):
+            return self._unassume(letter)
+        if letter.kind is CLAIM and letter.key in self._assumed:
+            return self._reconsider(letter)
+        return self._show(letter.kind.name, letter.key, letter.after)
+
+    def _show(self, kind: str, key: Key, body: Json | None) -> list[Meaning]:
+        meaning = self._world.drop(kind, *key) if body is None else self._world.put(kind, body)
+        problem = self._world.problems.get((kind, key))
+        if problem is not None and body is not None and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._complain, problem, body)
+        return [meaning] if meaning is not None else []
+
+    def _reconsider(self, change: Change) -> list[Meaning]:
+        """The API server shows a claim that is being written: believe it once it is further than we are."""
+        assumed = self._assumed[change.key]
+        if change.after is None or change.after["metadata"].get("uid") != assumed.uid:
+            del self._assumed[change.key]
+            return self._show(CLAIM.name, change.key, change.after)
+        assumed.real = change.after
+        if claims.is_allocated(change.after) and claims.consumers(change.after) >= claims.consumers_in(
+            assumed.status
+        ):
+            del self._assumed[change.key]
+            return self._show(CLAIM.name, change.key, change.after)
+        return self._show(CLAIM.name, change.key, change.after | {"status": assumed.status})
+
+    def _unassume(self, key: Key) -> list[Meaning]:
+        assumed = self._assumed.pop(key, None)
+        return self._show(CLAIM.name, key, assumed.real) if assumed else []
+
+    def _decide(self, world: World, key: Key, avoid: Collection[str]) -> Verdict:
+        raw = world.raw(POD.name, *key)
+        if raw is None:
+            return Verdict(Nothing())
+        started = monotonic()
+        budget = Budget(self._limits.steps, is_over=lambda: monotonic() - started > self._limits.seconds)
+        decision = plan_pod(world, Pod.parse(raw), settings=self._plan, budget=budget, avoid=avoid)
+        planned_on = self._assume(world, raw, decision)
+        return Verdict(decision, planned_on, monotonic() - started)
+
+    def _assume(self, world: World, pod: Mapping[str, Any], decision: Decision) -> dict[Key, Json]:
+        wanted: dict[Key, Mapping[str, Any] | None] = {}
+        match decision:
+            case Place(grants=grants, reserve=reserve):
+                wanted = {grant.claim: grant.allocation.body for grant in grants if grant.ours}
+                wanted |= dict.fromkeys(reserve)
+            case Reserve(claims=reserve):
+                wanted = dict.fromkeys(reserve)
+            case _:
+                return {}
+        planned_on: dict[Key, Json] = {}
+        for key, allocation in wanted.items():
+            raw = world.raw(CLAIM.name, *key)
+            if raw is None:
+                continue
+            planned_on[key] = dict(raw)
+            status = claims.status_with(raw, pod, allocation=allocation, now=self._now())
+            self._assumed[key] = _Assumed(raw["metadata"].get("uid", ""), status, dict(raw))
+            world.put(CLAIM.name, dict(raw) | {"status": status})
+        return planned_on
+
+
+def _steps(world: World, key: Key) -> tuple[Step, ...]:
+    raw = world.raw(POD.name, *key)
+    return steps_for(world, Pod.parse(raw)) if raw is not None else ()

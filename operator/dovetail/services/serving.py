@@ -1,0 +1,299 @@
+"""One pod from its first sight to its node: what it lacks is made, decided, written and said."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from dovetail.api.kinds import CLAIM, POD
+from dovetail.cluster.pen import Pen
+from dovetail.core.decisions import (
+    Cut,
+    DoesNotFit,
+    Invalid,
+    Nothing,
+    NotOurs,
+    Place,
+    Reserve,
+    Ungate,
+    Waits,
+)
+from dovetail.core.reasons import Reason
+from dovetail.errors import DovetailError, Forbidden, Rejected
+from dovetail.services import claims
+from dovetail.services.allocation import AllocationWriter
+from dovetail.services.avoidance import Attempts, Avoidance
+from dovetail.services.clashes import Clashes
+from dovetail.services.conditions import Conditions
+from dovetail.services.gates import is_gated, ungate
+from dovetail.services.generation import Generation
+from dovetail.services.holdings import claims_of, is_bound, is_satisfied
+from dovetail.services.metrics import Metrics
+from dovetail.services.mind import Mind, Verdict
+from dovetail.services.notices import Notices
+from dovetail.services.picture import Json, Key, Picture
+from dovetail.services.release import is_done
+from dovetail.services.retraction import Retraction
+
+log = structlog.get_logger(__name__)
+
+CLAIMS_LATE_SECONDS = 10.0
+"""How long claims may be missing before the pod is told: normally they appear within a second."""
+
+CUT_PAUSE_SECONDS = 5.0
+LONGEST_CUT_PAUSE_SECONDS = 300.0
+
+NOT_GATED = "NotGated"
+FEATURE_GATE_OFF = "FeatureGateOff"
+WRITE_REFUSED = "WriteRefused"
+
+
+@dataclass(slots=True)
+class _Notes:
+    """What is remembered about a pod between two looks."""
+
+    uid: str
+    unsettled: tuple[Key, ...] = ()
+    waits_for: str = ""
+    since: float = 0.0
+    cuts: int = 0
+    warned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What serving a pod takes."""
+
+    pen: Pen
+    picture: Picture
+    mind: Mind
+    generation: Generation
+    writer: AllocationWriter
+    conditions: Conditions
+    notices: Notices
+    avoidance: Avoidance
+    attempts: Attempts
+    clashes: Clashes
+    retraction: Retraction
+    metrics: Metrics
+    now: Callable[[], str]
+    clock: Callable[[], float]
+
+
+@dataclass(slots=True)
+class Serving:
+    """Serves one pod at a time, by level: what the picture shows decides, whatever happened before.
+
+    `look_again(pod, seconds)` is how it asks to come back.
+    """
+
+    tools: Tools
+    look_again: Callable[[Key, float], None]
+    _notes: dict[Key, _Notes] = field(default_factory=dict)
+
+    @property
+    def waiting(self) -> dict[Key, str]:
+        """The pods that wait, with the reason."""
+        return {key: notes.waits_for for key, notes in self._notes.items() if notes.waits_for}
+
+    def forget(self, key: Key) -> None:
+        """The pod is gone."""
+        self._notes.pop(key, None)
+        for part in (
+            self.tools.generation,
+            self.tools.conditions,
+            self.tools.avoidance,
+            self.tools.attempts,
+            self.tools.retraction,
+        ):
+            part.forget(key)
+
+    async def serve(self, key: Key) -> None:
+        """Bring one pod as far as it can go now."""
+        pod = self.tools.picture.find(POD, key)
+        if pod is None or is_done(pod) or pod["metadata"].get("deletionTimestamp"):
+            self._notes.pop(key, None)
+            return
+        notes = self._notes_of(key, pod)
+        if self.tools.retraction.is_under_way(key):
+            return
+        if notes.unsettled:
+            await self.tools.writer.read_back(notes.unsettled)
+            notes.unsettled = ()
+        if seconds := await self.tools.generation.complete(pod):
+            self.look_again(key, seconds)
+            return
+        pod = self.tools.picture.find(POD, key) or pod
+        if is_satisfied(self.tools.picture, pod):
+            await self._served_already(key, pod, notes)
+        elif seconds := self.tools.attempts.wait(key):
+            self.look_again(key, seconds)
+        else:
+            await self._decide(key, pod, notes)
+
+    async def _served_already(self, key: Key, pod: Json, notes: _Notes) -> None:
+        notes.waits_for = ""
+        await self.tools.conditions.served(pod, "every claim has its devices")
+        if seconds := self.tools.retraction.watch(key, pod):
+            self.look_again(key, seconds)
+
+    async def _decide(self, key: Key, pod: Json, notes: _Notes) -> None:
+        verdict = await self.tools.mind.decide(key, self.tools.avoidance.nodes(key))
+        decision = verdict.decision
+        self.tools.metrics.decisions.labels(type(decision).__name__).inc()
+        self.tools.metrics.decision_seconds.observe(verdict.seconds)
+        if not isinstance(decision, Cut):
+            notes.cuts = 0
+        match decision:
+            case Place():
+                self.tools.attempts.count(key)
+                await self._give(key, pod, notes, verdict, ungates=decision.ungate, node=decision.node)
+            case Reserve():
+                await self._join(key, pod, notes, verdict, decision)
+            case Ungate(sentence=sentence):
+                if await ungate(self.tools.pen, pod, self.tools.picture):
+                    self.tools.notices.say(pod, "Normal", "GateRemoved", sentence)
+                    log.info("gate_removed", reason="no claim is ours")
+            case Waits(reason=reason, sentence=sentence):
+                await self._waits(key, pod, notes, reason, sentence)
+            case DoesNotFit(reason=reason, sentence=sentence) | Invalid(reason=reason, sentence=sentence):
+                self._warn_ungated(pod, notes)
+                await self._refuse(key, pod, notes, reason, sentence)
+            case Cut(reason=reason, sentence=sentence):
+                notes.cuts += 1
+                self.look_again(
+                    key, min(CUT_PAUSE_SECONDS * 2 ** (notes.cuts - 1), LONGEST_CUT_PAUSE_SECONDS)
+                )
+                await self._tell(key, pod, notes, reason, sentence)
+            case NotOurs() | Nothing():
+                notes.waits_for = ""
+
+    async def _give(
+        self, key: Key, pod: Json, notes: _Notes, verdict: Verdict, *, ungates: bool, node: str | None
+    ) -> None:
+        """Write what was decided, look once more for clashes, and open the gate last."""
+        self._warn_ungated(pod, notes)
+        written = await self.tools.writer.write(pod, verdict, now=self.tools.now())
+        notes.unsettled = written.unknown
+        if written.failures:
+            raise written.failures[0]
+        if written.dropped:
+            lost = ", ".join(f"{'/'.join(drop.claim)}: {', '.join(drop.fields)}" for drop in written.dropped)
+            await self._tell(key, pod, notes, FEATURE_GATE_OFF, f"the API server dropped fields of {lost}")
+            return
+        if await self._backs_out(key, pod, verdict):
+            return
+        log.info("pod_allocated", node=node, claims=len(verdict.claims), seconds=round(verdict.seconds, 4))
+        notes.waits_for = ""
+        await self.tools.conditions.served(pod, f"every claim has its devices, on node {node or 'any'}")
+        if ungates:
+            await ungate(self.tools.pen, pod, self.tools.picture)
+        if not is_bound(pod) and (seconds := self.tools.retraction.watch(key, pod)):
+            self.look_again(key, seconds)
+
+    async def _join(self, key: Key, pod: Json, notes: _Notes, verdict: Verdict, decision: Reserve) -> None:
+        """Add the pod to claims that have their devices already.
+
+        An ungated pod without a node is left to kube-scheduler, which reserves by itself (R4, S61).
+        """
+        if not is_gated(pod) and not is_bound(pod):
+            self.tools.mind.withdraw(verdict.claims.keys())
+            return
+        await self._give(key, pod, notes, verdict, ungates=decision.ungate, node=decision.node)
+
+    async def _backs_out(self, key: Key, pod: Json, verdict: Verdict) -> bool:
+        """Whether a device turned out to be in another claim too: the pod that is still gated gives way."""
+        clashing = [
+            claim
+            for claim_key in verdict.claims
+            if (claim := self.tools.picture.find(CLAIM, claim_key)) is not None
+            and self.tools.clashes.others(claim_key, claims.devices_of(claim))
+        ]
+        if not clashing:
+            return False
+        self.tools.metrics.clashes.inc()
+        names = ", ".join("/".join(other) for other in sorted(self._rivals(clashing)))
+        self.tools.notices.say(
+            pod, "Warning", "DeviceClash", f"a device was given to {names} at the same time"
+        )
+        log.warning("device_clash", rivals=names, gated=is_gated(pod))
+        if not is_gated(pod):
+            return False
+        await self.tools.retraction.now(key, pod, cause="clash")
+        self.look_again(key, 0.0)
+        return True
+
+    def _rivals(self, clashing: list[Json]) -> set[Key]:
+        found: set[Key] = set()
+        for claim in clashing:
+            key = (claim["metadata"]["namespace"], claim["metadata"]["name"])
+            for others in self.tools.clashes.others(key, claims.devices_of(claim)).values():
+                found |= others
+        return found
+
+    async def _waits(self, key: Key, pod: Json, notes: _Notes, reason: Reason, sentence: str) -> None:
+        """Somebody else has to act. Claims that are late by less than a few seconds are no news."""
+        if reason is Reason.CLAIMS_NOT_CREATED:
+            if notes.waits_for != reason:
+                notes.waits_for, notes.since = reason, self.tools.clock()
+            rest = notes.since + CLAIMS_LATE_SECONDS - self.tools.clock()
+            if rest > 0:
+                self.look_again(key, rest)
+                return
+        await self._refuse(key, pod, notes, reason, sentence)
+
+    async def _refuse(self, key: Key, pod: Json, notes: _Notes, reason: str, sentence: str) -> None:
+        """Say why the pod waits; what it holds of an attempt that cannot be completed is given back."""
+        await self._tell(key, pod, notes, reason, sentence)
+        if is_gated(pod) and self._holds_a_part(pod):
+            await self.tools.retraction.now(key, pod, cause="partial")
+        if seconds := self.tools.avoidance.seconds_left(key):
+            self.look_again(key, seconds)
+
+    def _holds_a_part(self, pod: Json) -> bool:
+        """Some claims were allocated for this pod alone, others lack devices (R-B9)."""
+        mine = claims_of(self.tools.picture, pod)
+        return any(not claims.is_allocated(claim) for claim in mine) and any(
+            claims.is_allocated(claim)
+            and claims.is_written_by_us(claim)
+            and claims.consumers(claim) <= {pod["metadata"]["uid"]}
+            for claim in mine
+        )
+
+    async def _tell(self, key: Key, pod: Json, notes: _Notes, reason: str, sentence: str) -> None:
+        if notes.waits_for != reason:
+            notes.waits_for, notes.since = reason, self.tools.clock()
+            log.info("pod_waits", reason=reason, sentence=sentence)
+            self.tools.notices.say(pod, "Warning", reason, sentence)
+        if seconds := await self.tools.conditions.wait(pod, reason, sentence):
+            self.look_again(key, seconds)
+
+    def _warn_ungated(self, pod: Json, notes: _Notes) -> None:
+        """Once per pod: without the gate kube-scheduler works against us (V-15)."""
+        if notes.warned or is_gated(pod) or is_bound(pod):
+            return
+        notes.warned = True
+        self.tools.notices.say(
+            pod,
+            "Warning",
+            NOT_GATED,
+            "the pod lacks the scheduling gate dovetail.dev/allocation: kube-scheduler tries in vain to "
+            "allocate its claims, which delays other pods, and may take back what Dovetail allocates",
+        )
+
+    async def failed(self, key: Key, error: DovetailError) -> None:
+        """Tell the pod's owner of a failure that does not pass by itself."""
+        pod = self.tools.picture.find(POD, key)
+        if pod is None or not isinstance(error, Forbidden | Rejected):
+            return
+        notes = self._notes_of(key, pod)
+        await self._tell(
+            key, pod, notes, WRITE_REFUSED, f"the API server refuses what Dovetail writes: {error}"
+        )
+
+    def _notes_of(self, key: Key, pod: dict[str, Any]) -> _Notes:
+        notes = self._notes.get(key)
+        if notes is None or notes.uid != pod["metadata"]["uid"]:
+            notes = self._notes[key] = _Notes(pod["metadata"]["uid"])
+        return notes

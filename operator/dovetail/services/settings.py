@@ -1,0 +1,113 @@
+"""What an administrator may set, by environment (`DOVETAIL_…`) or by flag of the same name."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from dovetail.core.features import GATES
+
+Mode = Literal["auto", "always", "never"]
+
+
+class Settings(BaseSettings):
+    """The settings of the operator; each description is the help text of its flag."""
+
+    model_config = SettingsConfigDict(env_prefix="DOVETAIL_", frozen=True, extra="forbid")
+
+    claim_generation: Mode = Field(
+        "auto",
+        description="Who makes claims from templates: auto (Dovetail makes what is still missing after "
+        "the grace time), always (Dovetail, at once) or never (kube-controller-manager alone).",
+    )
+    claim_generation_grace_seconds: float = Field(
+        10.0, ge=0, description="How long auto leaves claims to kube-controller-manager."
+    )
+    release: Mode = Field(
+        "auto",
+        description="Who frees the claims of pods that are done: auto (Dovetail frees what is left untouched "
+        "past the grace time), always (Dovetail, at once) or never (kube-controller-manager alone).",
+    )
+    release_grace_seconds: float = Field(
+        15.0, ge=0, description="How long auto leaves claims of finished pods to kube-controller-manager."
+    )
+    scheduler_names: str = Field(
+        "default-scheduler",
+        description="Names of the schedulers whose pods are served, separated by commas.",
+    )
+    shipped_mappings: bool = Field(True, description="Use the mappings that Dovetail brings along.")
+    feature_gates: str = Field(
+        "",
+        description="Feature gates of the cluster, as A=true,B=false; what is not named is asked of the "
+        "API server, or follows its version.",
+    )
+    unschedulable_seconds: float = Field(
+        60.0,
+        ge=1,
+        description="How long an allocated pod may stay unschedulable before its devices are taken back.",
+    )
+    take_back_pause_seconds: float = Field(
+        31.0,
+        ge=0,
+        description="The pause between the two steps of taking back, longer than a binding can take "
+        "(an admission webhook may delay one by up to 30 seconds).",
+    )
+    avoid_seconds: float = Field(
+        300.0,
+        ge=0,
+        description="How long a pod is not placed again on a node that its devices were taken back from.",
+    )
+    resync_seconds: float = Field(
+        120.0, ge=1, description="How often the picture of the cluster is compared with complete lists."
+    )
+    decision_seconds: float = Field(2.0, gt=0, le=4, description="How long one decision may take.")
+    decision_steps: int = Field(2_000_000, gt=0, description="How many steps one decision may take.")
+    writers: int = Field(16, ge=1, le=64, description="How many pods are written at a time.")
+    attempts_per_minute: int = Field(
+        4, ge=1, description="How often a minute one pod may be given devices, whatever others do to them."
+    )
+    request_timeout_seconds: float = Field(10.0, gt=0, description="Time-out of a request to the API server.")
+    leader_election: bool = Field(True, description="Take turns with other replicas by a Lease.")
+    lease_name: str = Field("dovetail", description="Name of the Lease.")
+    lease_namespace: str = Field(
+        "", description="Namespace of the Lease; by default that of the pod, outside of one kube-system."
+    )
+    lease_seconds: float = Field(
+        15.0, ge=2, le=60, description="How long a Lease that is not renewed keeps others out."
+    )
+    listen: str = Field(
+        "127.0.0.1:8080",
+        description="Where /healthz, /readyz and /metrics are served, as host:port; empty for nowhere.",
+    )
+    log_format: Literal["json", "console"] = Field("json", description="Log as JSON lines, or for people.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="How much is logged.")
+
+    @field_validator("feature_gates")
+    @classmethod
+    def _gates_exist(cls, value: str) -> str:
+        read_gates(value)
+        return value
+
+    @property
+    def gates(self) -> Mapping[str, bool]:
+        """The gates that are set by hand."""
+        return read_gates(self.feature_gates)
+
+    @property
+    def schedulers(self) -> frozenset[str]:
+        """The schedulers whose pods are served."""
+        return frozenset(name.strip() for name in self.scheduler_names.split(",") if name.strip())
+
+
+def read_gates(text: str) -> dict[str, bool]:
+    """Read `A=true,B=false`; raises ValueError at an unknown gate or value."""
+    gates: dict[str, bool] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, value = part.partition("=")
+        if name not in GATES:
+            raise ValueError(f"unknown feature gate {name!r}")
+        if value not in ("true", "false"):
+            raise ValueError(f"feature gate {name} is true or false, not {value!r}")
+        gates[name] = value == "true"
+    return gates

@@ -1,0 +1,124 @@
+"""Which pods are to be looked at next: the most urgent first, each once, none in a hot loop."""
+
+import asyncio
+import heapq
+from collections.abc import Callable
+
+from dovetail.services.picture import Key
+
+Urgency = tuple[int, str, str, str]
+"""Sorts by priority (negated), creation time, namespace and name."""
+
+BURST = 8
+"""How many looks a pod may have at once before it is slowed down to one per `PAUSE_SECONDS`."""
+
+PAUSE_SECONDS = 1.0
+
+
+class Pacer:
+    """Lets a key pass `burst` times at once, then once per `pause_seconds`."""
+
+    def __init__(
+        self, clock: Callable[[], float], *, burst: int = BURST, pause_seconds: float = PAUSE_SECONDS
+    ) -> None:
+        self._clock = clock
+        self._burst = burst
+        self._pause = pause_seconds
+        self._full_at: dict[Key, float] = {}
+
+    def delay(self, key: Key) -> float:
+        """Count a pass and return how many seconds it has to wait."""
+        now = self._clock()
+        earliest = max(self._full_at.get(key, now), now)
+        wait = earliest - now - (self._burst - 1) * self._pause
+        if wait <= 0:
+            self._full_at[key] = earliest + self._pause
+        return max(wait, 0.0)
+
+    def forget(self, key: Key) -> None:
+        """The key is gone."""
+        self._full_at.pop(key, None)
+
+
+class Waiting:
+    """The pods to look at. It belongs to the event loop.
+
+    A key that is marked while it is being worked on comes back when that is done,
+    so that one pod is never served twice at a time and no mark is lost.
+    """
+
+    def __init__(self, urgency: Callable[[Key], Urgency]) -> None:
+        self._urgency = urgency
+        self._heap: list[tuple[Urgency, Key]] = []
+        self._marked: set[Key] = set()
+        self._busy: set[Key] = set()
+        self._again: set[Key] = set()
+        self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._some = asyncio.Event()
+        self._pacer = Pacer(lambda: asyncio.get_running_loop().time())
+
+    def __len__(self) -> int:
+        return len(self._marked) + len(self._again)
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is marked or under way; timers do not count."""
+        return not (self._marked or self._busy or self._again)
+
+    def mark(self, key: Key) -> None:
+        """Look at the pod as soon as possible."""
+        if key in self._busy:
+            self._again.add(key)
+        elif key not in self._marked:
+            wait = self._pacer.delay(key)
+            if wait > 0:
+                self.mark_later(key, wait)
+            else:
+                self._push(key)
+
+    def mark_later(self, key: Key, seconds: float) -> None:
+        """Look at the pod after a while, or earlier where it is marked before; the earlier timer wins."""
+        loop = asyncio.get_running_loop()
+        at = loop.time() + seconds
+        timer = self._timers.get(key)
+        if timer is not None and timer.when() <= at:
+            return
+        if timer is not None:
+            timer.cancel()
+        self._timers[key] = loop.call_at(at, self._due, key)
+
+    def forget(self, key: Key) -> None:
+        """The pod is gone."""
+        self._pacer.forget(key)
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+
+    async def next(self) -> Key:
+        """The most urgent pod; it is busy until `done` is called."""
+        while not self._heap:
+            self._some.clear()
+            await self._some.wait()
+        _, key = heapq.heappop(self._heap)
+        self._marked.discard(key)
+        self._busy.add(key)
+        return key
+
+    def done(self, key: Key) -> None:
+        """The pod has been served."""
+        self._busy.discard(key)
+        if key in self._again:
+            self._again.discard(key)
+            self.mark(key)
+
+    def _due(self, key: Key) -> None:
+        self._timers.pop(key, None)
+        if key in self._busy:
+            self._again.add(key)
+        elif key not in self._marked:
+            self._push(key)
+
+    def _push(self, key: Key) -> None:
+        self._marked.add(key)
+        heapq.heappush(self._heap, (self._urgency(key), key))
+        self._some.set()
