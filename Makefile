@@ -41,6 +41,16 @@ chart: ## copy crds/ into the chart, which cannot read files outside itself
 	rm -f charts/dovetail/files/crds/*.yaml
 	cp crds/*.yaml charts/dovetail/files/crds/
 
+.PHONY: wheel
+wheel: $(STAMP) ## build the wheel into build/wheel
+	rm -rf build/wheel
+	$(BIN)/uv build --quiet --wheel --no-build-isolation --out-dir build/wheel .
+
+IMAGE ?= dovetail:dev
+.PHONY: image
+image: wheel ## build the image (IMAGE=…); needs Docker
+	docker build --tag $(IMAGE) .
+
 .PHONY: demo
 demo: $(STAMP) ## the whole story in one process: no Go, no cluster
 	$(BIN)/python -m dovetail demo
