@@ -41,7 +41,8 @@ def status(
 
 def condition(found: dict[str, Any], kind: str) -> dict[str, Any]:
     """The one condition of this type."""
-    (only,) = [condition for condition in found["conditions"] if condition["type"] == kind]
+    conditions: list[dict[str, Any]] = found["conditions"]
+    (only,) = [condition for condition in conditions if condition["type"] == kind]
     return only
 
 
@@ -204,3 +205,10 @@ def test_a_message_stays_readable() -> None:
 
     assert len(message) == MAX_MESSAGE
     assert message.endswith("…")
+
+
+def test_an_object_that_is_not_known_yet_is_neither_good_nor_bad() -> None:
+    """Its status says so, and the next report mends it."""
+    unread = condition(status_of("new", Mappings.none(), generation=1, now=NOW), "Ready")
+
+    assert (unread["status"], unread["reason"]) == ("Unknown", "NotRead")

@@ -148,7 +148,9 @@ def conditions_of(
 def _ready(name: str, mappings: Mappings) -> Condition:
     if name in mappings.invalid:
         return Condition("Ready", "False", "Invalid", _cut(mappings.invalid[name]))
-    mapping = mappings.objects[name]
+    mapping = mappings.objects.get(name)
+    if mapping is None:
+        return Condition("Ready", "Unknown", "NotRead", "the object has not been read yet")
     if name in mappings.duplicates:
         holder = mappings.duplicates[name]
         return Condition(

@@ -63,11 +63,14 @@ class MappingReports:
 
     def _judge(self, mapping: Json, world: World) -> dict[str, Any]:
         name = mapping["metadata"]["name"]
-        compiled = world.mappings.objects.get(name)
+        mappings = world.mappings
+        if problem := world.problems.get((MAPPING.name, ("", name))):
+            mappings = mappings.with_malformed(name, problem.reason)
+        compiled = mappings.objects.get(name)
         devices = tuple(world.inventory.devices()) if compiled is not None else ()
         return status_of(
             name,
-            world.mappings,
+            mappings,
             coverage(compiled, devices, self._memory) if compiled is not None else (),
             published_by=publishers(compiled.attribute, devices) if compiled is not None else (),
             generation=int(mapping["metadata"].get("generation") or 0),
