@@ -1,7 +1,8 @@
 """Objects that only placing pods needs: Namespace, PriorityClass, volumes and what nodes can attach."""
 
-from dovetail.api.meta import KubernetesObject, Listed, Model
-from dovetail.api.selection import NodeSelector
+from dovetail.api.meta import KubernetesObject, Listed, Mapped, Model
+from dovetail.api.selection import LabelSelector, NodeSelector
+from dovetail.api.slices import Amount
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 
@@ -25,12 +26,21 @@ class ObjectReference(Model):
     uid: str = ""
 
 
+class VolumeResources(Model):
+    """How much room is asked for."""
+
+    requests: Mapped[Amount] = {}
+
+
 class PersistentVolumeClaimSpec(Model):
     """Which volume the claim asks for, or has."""
 
     volume_name: str = ""
     storage_class_name: str | None = None
     access_modes: Listed[str] = ()
+    resources: VolumeResources = VolumeResources()
+    selector: LabelSelector | None = None
+    volume_mode: str = "Filesystem"
 
 
 class PersistentVolumeClaim(KubernetesObject):
@@ -64,6 +74,9 @@ class PersistentVolumeSpec(Model):
     node_affinity: VolumeNodeAffinity | None = None
     claim_ref: ObjectReference | None = None
     access_modes: Listed[str] = ()
+    storage_class_name: str = ""
+    capacity: Mapped[Amount] = {}
+    volume_mode: str = "Filesystem"
 
 
 class PersistentVolume(KubernetesObject):

@@ -3,7 +3,6 @@
 What equal pods were told is kept, and only nodes that changed since are judged again.
 """
 
-from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -29,6 +28,8 @@ class Verdicts:
     """
 
     usable: tuple[str, ...] = ()
+    names: frozenset[str] = frozenset()
+    """The usable nodes again, to look one up."""
     refused: dict[str, NodeRefusal] = field(default_factory=dict)
     position: int = 0
 
@@ -63,23 +64,22 @@ class Judge:
         return known
 
     def refuse(
+        self, state: NodeState, footprint: Footprint, *, without: Footprint | None = None
+    ) -> NodeRefusal | None:
+        """Why the pod cannot use the node, if that no longer held `without`."""
+        refusal = refuse_shape(state, footprint.shape)
+        return refusal or self._refuse_amounts(state, footprint.requests, (), without)
+
+    def refuse_amounts(
         self,
         state: NodeState,
         footprint: Footprint,
+        others: Iterable[Footprint],
         *,
-        others: Iterable[Footprint] = (),
         without: Footprint | None = None,
     ) -> NodeRefusal | None:
-        """Why the pod cannot use the node, if it also held `others` and no longer `without`."""
-        return refuse_shape(state, footprint.shape) or self._refuse_amounts(
-            state, footprint.requests, tuple(others), without
-        )
-
-    def refuse_amounts(
-        self, state: NodeState, footprint: Footprint, others: Iterable[Footprint]
-    ) -> NodeRefusal | None:
-        """Why the node has too little left for the pod, if it also held `others`."""
-        return self._refuse_amounts(state, footprint.requests, tuple(others), None)
+        """Why the node has too little left for the pod, if it also held `others` and no longer `without`."""
+        return self._refuse_amounts(state, footprint.requests, tuple(others), without)
 
     def _judge_all(self, footprint: Footprint, before: tuple[str, ...]) -> Verdicts:
         verdicts = Verdicts()
@@ -90,9 +90,8 @@ class Judge:
                 usable.append(state.name)
             else:
                 verdicts.refused[state.name] = refusal
-        verdicts.usable = tuple(usable)
-        if verdicts.usable == before:
-            verdicts.usable = before
+        verdicts.usable = before if before == tuple(usable) else tuple(usable)
+        verdicts.names = frozenset(usable)
         return verdicts
 
     def _judge_again(self, verdicts: Verdicts, changed: Iterable[str], footprint: Footprint) -> None:
@@ -103,7 +102,7 @@ class Judge:
             verdicts.refused.pop(name, None)
             if refusal is not None:
                 verdicts.refused[name] = refusal
-            was_usable = _holds(verdicts.usable, name)
+            was_usable = name in verdicts.names
             is_usable = state is not None and refusal is None
             if was_usable and not is_usable:
                 gone.add(name)
@@ -111,6 +110,7 @@ class Judge:
                 come.append(name)
         if gone or come:
             verdicts.usable = tuple(sorted([*(n for n in verdicts.usable if n not in gone), *come]))
+            verdicts.names = frozenset(verdicts.usable)
 
     def _refuse_amounts(
         self,
@@ -148,17 +148,17 @@ def refuse_shape(state: NodeState, shape: Shape) -> NodeRefusal | None:
 
     Of a node that is only assumed, the name is known and nothing else: no taint, and any label may be there.
     """
-    complete = state.node is not None
     if state.node is not None and (refusal := refuse_taints(state.node, shape.tolerations)):
         return refusal
+    return refuse_labels(state, shape)
+
+
+def refuse_labels(state: NodeState, shape: Shape) -> NodeRefusal | None:
+    """Why the pod's node selector or required node affinity leaves the node out."""
+    complete = state.node is not None
     for key, value in shape.selector:
         if state.labels.get(key) != value and (complete or key in state.labels):
             return NodeRefusal(NodeCause.SELECTOR, f"{key}={value}")
     if shape.affinity and not node_matches(shape.affinity, state.name, state.labels, complete=complete):
         return NodeRefusal(NodeCause.AFFINITY)
     return None
-
-
-def _holds(names: tuple[str, ...], name: str) -> bool:
-    position = bisect_left(names, name)
-    return position < len(names) and names[position] == name

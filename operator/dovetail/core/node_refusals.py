@@ -25,7 +25,8 @@ class NodeCause(enum.StrEnum):
     VOLUME = "out of reach of a volume"
     VOLUME_LIMIT = "at their limit of volumes"
     AVOIDED = "avoided after a failed attempt"
-    NOT_NAMED = "not the node that the pod names"
+    GONE = "gone"
+    APART = "needed at once"
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,16 @@ class NodeState:
         return self.allocatable.get(PODS, 0) if self.allocatable is not None else 0
 
 
+def pods_beside(state: NodeState, footprint: Footprint) -> Iterator[Footprint]:
+    """The pods that count on the node for this one: all but itself, and nominated ones that go before it."""
+    for key, other in state.pods.items():
+        if key != footprint.key:
+            yield other
+    for key, other in state.nominated.items():
+        if key != footprint.key and other.priority >= footprint.priority:
+            yield other
+
+
 class Journal:
     """Which nodes changed, in order, so that a reader looks again only at those."""
 

@@ -1,12 +1,37 @@
 """What to do with one pod: the claims it needs together, on one node that it can use (design, section 2)."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from dovetail.api.claims import ResourceClaim
 from dovetail.api.pods import Pod
-from dovetail.core.budget import Budget
-from dovetail.core.decisions import Decision
+from dovetail.core import outcome
+from dovetail.core.allocator import place
+from dovetail.core.budget import Budget, BudgetSpent
+from dovetail.core.candidates import Candidates, Party, candidates_for, selectors_of
+from dovetail.core.cases import Case, PodClaim, case_of
+from dovetail.core.decisions import (
+    Cut,
+    Decision,
+    DoesNotFit,
+    Grant,
+    Invalid,
+    Nothing,
+    NotOurs,
+    Place,
+    Reserve,
+    Ungate,
+)
+from dovetail.core.explain import explain
+from dovetail.core.footprints import Footprint, footprint_of
+from dovetail.core.labels import only_node
+from dovetail.core.node_refusals import summarize
+from dovetail.core.obstacles import missing_claim, missing_mapping, obstacle, own_domains
+from dovetail.core.reasons import Reason
 from dovetail.core.world import World
+
+NO_CLAIM_OF_OURS = "None of the pod's claims is Dovetail's: its gate is removed."
+CUT = "The search for devices ran out of time and is tried again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +40,16 @@ class PlanSettings:
 
     schedulers: frozenset[str] = frozenset({"default-scheduler"})
     """The schedulers whose pods are served: they must bind as kube-scheduler does."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Everything that placing one pod needs."""
+
+    world: World
+    case: Case
+    budget: Budget
+    avoid: Collection[str]
 
 
 def plan_pod(
@@ -26,9 +61,181 @@ def plan_pod(
     Everything that is wrong with the pod, its claims or their classes is a value, never an exception;
     a spent budget is the value `Cut`.
     """
-    raise NotImplementedError
+    if pod.is_done or pod.metadata.deletion_timestamp is not None:
+        return Nothing()
+    try:
+        case = case_of(world, pod)
+        if not case.is_ours:
+            return _leave(world, case)
+        if (hindrance := obstacle(world, case, settings.schedulers)) is not None:
+            return hindrance
+        return _serve(_Search(world, case, budget, avoid))
+    except outcome.RequestInvalid as error:
+        return Invalid(Reason.INVALID_CLAIM, f"Claim {error.claim!r} cannot be served: {error.reason}.")
+    except BudgetSpent:
+        return Cut(Reason.SEARCH_CUT, CUT)
 
 
 def order_of(pods: Iterable[Pod]) -> list[Pod]:
     """The pods in the order in which they are served: by priority, then by age; else as they come."""
-    raise NotImplementedError
+    return sorted(pods, key=_rank)
+
+
+def _rank(pod: Pod) -> tuple[int, bool, str]:
+    created = pod.metadata.creation_timestamp
+    return (-(pod.spec.priority or 0), created is None, created or "")
+
+
+def _leave(world: World, case: Case) -> Decision:
+    """A pod without a claim of ours: its gate goes, unless a claim may have been meant for us."""
+    if (missing := missing_mapping(case, () if case.is_gated else own_domains(world))) is not None:
+        return missing
+    absent = missing_claim(world, case)
+    if not case.is_gated:
+        return NotOurs(absent.sentence if absent else "")
+    return absent or Ungate(NO_CLAIM_OF_OURS)
+
+
+def _serve(search: _Search) -> Decision:
+    case = search.case
+    if any(claim.whose.ours for claim in case.unallocated):
+        return _place(search)
+    if not case.is_gated:
+        return Nothing()
+    if not case.unreserved:
+        return Reserve((), _node_of(case))
+    return _join(search)
+
+
+def _join(search: _Search) -> Decision:
+    """All claims of ours have their devices: the pod joins them, if it can use a node that they leave."""
+    case = search.case
+    party = Party((_footprint(search, case.pod),), selectors_of(case.allocated))
+    candidates = candidates_for(search.world, party, search.avoid)
+    if not candidates.usable:
+        return _no_node(candidates)
+    if (others := _claims(case.unallocated)) and not isinstance(
+        answer := place(search.world.inventory, others, candidates.usable, budget=search.budget), outcome.Fits
+    ):
+        return _refusal(answer, candidates)
+    node = candidates.usable[0] if len(candidates.usable) == 1 else _node_of(case)
+    return Reserve(tuple(claim.key for claim in case.unreserved), node)
+
+
+def _place(search: _Search) -> Decision:
+    """One node for the pod and all known pods that share its claims; for the pod alone, where none does."""
+    alone, together = _parties(search)
+    if together is not None:
+        decision = _place_party(search, together)
+        if isinstance(decision, Place | Cut):
+            return decision
+    return _place_party(search, alone)
+
+
+def _place_party(search: _Search, party: Party) -> Decision:
+    case = search.case
+    candidates = candidates_for(search.world, party, search.avoid)
+    if not candidates.usable:
+        return _no_node(candidates)
+    own = _claims(case.unallocated)
+    claims = (*own, *_claims_of_others(search.world, party, own))
+    answer = _place_claims(search, claims, candidates.usable)
+    if not isinstance(answer, outcome.Fits):
+        return _refusal(answer, candidates)
+    return Place(
+        node=answer.node,
+        grants=tuple(
+            Grant(claim.key, each.entry.name, allocation, each.whose.ours)
+            for each, claim, allocation in zip(case.unallocated, own, answer.allocations, strict=False)
+        ),
+        reserve=tuple(claim.key for claim in case.unreserved) if case.is_gated else (),
+        ungate=case.is_gated,
+        score=answer.score,
+    )
+
+
+def _place_claims(
+    search: _Search, claims: tuple[ResourceClaim, ...], nodes: tuple[str, ...]
+) -> outcome.Fits | outcome.DoesNotFit | outcome.Cut:
+    """The nominated node comes first: kube-scheduler made room for the pod there."""
+    nominated = search.case.pod.status.nominated_node_name
+    if nominated in nodes and len(nodes) > 1:
+        answer = place(search.world.inventory, claims, (nominated,), budget=search.budget)
+        if isinstance(answer, outcome.Fits):
+            return answer
+    return place(search.world.inventory, claims, nodes, budget=search.budget)
+
+
+def _parties(search: _Search) -> tuple[Party, Party | None]:
+    """The pod alone, and with all known pods that share a claim which is to be allocated now."""
+    world, case = search.world, search.case
+    node = case.pod.spec.node_name
+    sharing = [] if node else _sharing(world, case)
+    alone = Party(
+        (_footprint(search, case.pod),),
+        selectors_of(case.allocated),
+        frozenset([node] if node else (pod.spec.node_name for pod in sharing if pod.spec.node_name)),
+    )
+    waiting = [case_of(world, pod) for pod in sharing if not pod.spec.node_name]
+    if not waiting:
+        return alone, None
+    allocated = {claim.key: claim for other in (case, *waiting) for claim in other.allocated}
+    pods = (case.pod, *(other.pod for other in waiting))
+    together = replace(
+        alone,
+        pods=tuple(_footprint(search, pod) for pod in pods),
+        selectors=selectors_of(allocated.values()),
+    )
+    return alone, together
+
+
+def _sharing(world: World, case: Case) -> list[Pod]:
+    """The other pods that use an unallocated claim of this one, each once."""
+    pods = {
+        pod.key: pod
+        for claim in case.unallocated
+        if claim.claim is not None
+        for pod in world.pods_of_claim(*claim.claim.key)
+    }
+    return [pod for key, pod in pods.items() if key != case.pod.key]
+
+
+def _claims_of_others(
+    world: World, party: Party, own: Collection[ResourceClaim]
+) -> tuple[ResourceClaim, ...]:
+    """What the rest of the party needs: planned so that the node serves it, written in its own turn."""
+    known = {claim.key for claim in own}
+    wanted: dict[tuple[str, str], ResourceClaim] = {}
+    for other in party.pods[1:]:
+        for claim in _claims(case_of(world, other.pod).unallocated):
+            if claim.key not in known:
+                wanted[claim.key] = claim
+    return tuple(wanted.values())
+
+
+def _claims(claims: Iterable[PodClaim]) -> tuple[ResourceClaim, ...]:
+    return tuple(each.claim for each in claims if each.claim is not None)
+
+
+def _footprint(search: _Search, pod: Pod) -> Footprint:
+    known = search.world.footprints.get(pod.key)
+    return known if known is not None and known.pod is pod else footprint_of(pod)
+
+
+def _node_of(case: Case) -> str | None:
+    """The node that the pod's allocated claims leave, where it is one."""
+    return next((node for _, selector in selectors_of(case.allocated) if (node := only_node(selector))), None)
+
+
+def _no_node(candidates: Candidates) -> DoesNotFit:
+    why = summarize(candidates.refused.values())
+    sentence = f"The pod can use no node: {why}." if why else "There is no node that the pod could use."
+    return DoesNotFit(Reason.NO_NODE_USABLE, sentence)
+
+
+def _refusal(answer: outcome.DoesNotFit | outcome.Cut, candidates: Candidates) -> DoesNotFit | Cut:
+    if isinstance(answer, outcome.Cut):
+        return Cut(Reason.SEARCH_CUT, CUT)
+    why = summarize(candidates.refused.values())
+    others = f" Of the nodes that the pod cannot use, {why}." if why else ""
+    return DoesNotFit(Reason.NOTHING_FITS, f"{explain(answer)}{others}")

@@ -20,6 +20,7 @@ from dovetail.api.placement import (
 )
 from dovetail.api.pods import Pod
 from dovetail.api.slices import DeviceTaintRule, ResourceSlice
+from dovetail.core.affinity import has_anti_affinity
 from dovetail.core.attributes import Mappings
 from dovetail.core.decisions import ObjectKey
 from dovetail.core.features import Features
@@ -29,6 +30,7 @@ from dovetail.core.judging import Judge
 from dovetail.core.labels import only_node
 from dovetail.core.nodes import Hold, Home, NodeBook
 from dovetail.core.references import Entry, References, is_owned_by
+from dovetail.core.resources import read_amounts
 from dovetail.core.salvage import salvage
 from dovetail.errors import ObjectInvalid
 
@@ -109,6 +111,8 @@ class World:
         self.nodes = NodeBook(assume=assume_nodes)
         self.judge = Judge(self.nodes)
         self.footprints: dict[ObjectKey, Footprint] = {}
+        self.avoiders: dict[ObjectKey, None] = {}
+        """The pods with required anti-affinity, which speaks against others wherever they are."""
         self._raw: dict[tuple[str, ObjectKey], Mapping[str, Any]] = {}
         self._unreadable_claims: dict[ObjectKey, ResourceClaim] = {}
         self._references = References(self.pods, self.claims, self.templates, self._unreadable_claims)
@@ -197,6 +201,8 @@ class World:
         self.pods[pod.key] = pod
         self.footprints[pod.key] = footprint
         self._references.add_pod(pod)
+        if has_anti_affinity(pod):
+            self.avoiders[pod.key] = None
         had = self.nodes.home_of(pod.key)
         self.nodes.put_pod(footprint, self._home(pod))
         if had is not None and had != self.nodes.home_of(pod.key):
@@ -258,6 +264,10 @@ class World:
                 self.inventory.set_mappings(self.mappings.with_object(parsed))
             case DeviceTaintRule():
                 self.inventory.put_taint_rule(parsed)
+            case PersistentVolumeClaim():
+                read_amounts(parsed.spec.resources.requests)
+            case PersistentVolume():
+                read_amounts(parsed.spec.capacity)
             case _:
                 pass
         self.others[kind][parsed.key] = parsed
@@ -282,6 +292,7 @@ class World:
     def _drop_pod(self, key: ObjectKey) -> Effect | None:
         pod = self.pods.pop(key, None)
         self.footprints.pop(key, None)
+        self.avoiders.pop(key, None)
         if pod is None:
             return None
         self._references.remove_pod(pod)

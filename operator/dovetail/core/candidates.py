@@ -1,0 +1,132 @@
+"""Which nodes are candidates for a pod and those that share its claims, and why the others are not."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dovetail.api.claims import ResourceClaim
+from dovetail.api.selection import NodeSelector
+from dovetail.core.filters import NodeFilter, filters_for
+from dovetail.core.footprints import Footprint
+from dovetail.core.labels import node_matches, only_node
+from dovetail.core.node_refusals import NodeCause, NodeRefusal
+from dovetail.core.nodes import NodeState
+from dovetail.core.world import World
+
+NO_REFUSALS: Mapping[str, NodeRefusal] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The nodes that can be used, by name, and why not the others; an unchanged answer is the same tuple."""
+
+    usable: tuple[str, ...]
+    refused: Mapping[str, NodeRefusal]
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """A pod that wants a node, first, and those that have to go with it because they share a claim."""
+
+    pods: tuple[Footprint, ...]
+    selectors: tuple[tuple[str, NodeSelector], ...] = ()
+    """Node selectors of allocated claims, each with the claim's name."""
+    bound_to: frozenset[str] = frozenset()
+    """Nodes on which pods of the party run already."""
+
+
+def selectors_of(claims: Iterable[ResourceClaim]) -> tuple[tuple[str, NodeSelector], ...]:
+    """The node selectors that allocated claims impose (S31)."""
+    return tuple(
+        (claim.metadata.name, claim.status.allocation.node_selector)
+        for claim in claims
+        if claim.status.allocation is not None and claim.status.allocation.node_selector is not None
+    )
+
+
+def candidates_for(world: World, party: Party, avoid: Collection[str] = ()) -> Candidates:
+    """The nodes that all pods of the party can use together, as kube-scheduler would judge."""
+    if party.bound_to:
+        return _narrowed(world, party, sorted(party.bound_to), avoid)
+    if tied := {node for _, selector in party.selectors if (node := only_node(selector)) is not None}:
+        return _narrowed(world, party, sorted(tied), avoid)
+    verdicts = world.judge.verdicts(party.pods[0])
+    checks = _checks(world, party, avoid)
+    suspects = verdicts.usable if checks.concern_all else {*avoid, *world.nodes.nominated} & verdicts.names
+    refusals = {name: refusal for name in suspects if (refusal := checks.refuse(name)) is not None}
+    if not refusals:
+        return Candidates(verdicts.usable, verdicts.refused)
+    left = tuple(name for name in verdicts.usable if name not in refusals)
+    return Candidates(left, {**verdicts.refused, **refusals})
+
+
+def _narrowed(world: World, party: Party, names: Sequence[str], avoid: Collection[str]) -> Candidates:
+    """At most one node is left: each of the given ones is the only one for somebody.
+
+    Every other node is refused for the same reason, and is not asked for another one.
+    """
+    if len(names) > 1:
+        apart = NodeRefusal(NodeCause.APART, " and ".join(names))
+        return Candidates((), dict.fromkeys(names, apart))
+    (name,) = names
+    state = world.nodes.find(name)
+    if name in party.bound_to and len(party.pods) == 1:
+        return Candidates((name,), NO_REFUSALS)
+    if state is None:
+        return Candidates((), {name: NodeRefusal(NodeCause.GONE, name)})
+    first = party.pods[0]
+    refusal = world.judge.refuse(state, first, without=first)
+    refusal = refusal or _checks(world, party, avoid).refuse(name)
+    return Candidates((), {name: refusal}) if refusal else Candidates((name,), NO_REFUSALS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Checks:
+    """What is asked of nodes beyond what equal pods were told."""
+
+    world: World
+    party: Party
+    avoid: Collection[str]
+    filters: tuple[NodeFilter, ...]
+
+    @property
+    def concern_all(self) -> bool:
+        """Whether there is anything to ask of every node; else only of avoided ones and nominated pods'."""
+        return bool(self.filters or self.party.selectors or len(self.party.pods) > 1)
+
+    def refuse(self, name: str) -> NodeRefusal | None:
+        """The first thing that speaks against the node."""
+        state = self.world.nodes.find(name)
+        if state is None:
+            return NodeRefusal(NodeCause.GONE, name)
+        if name in self.avoid:
+            return NodeRefusal(NodeCause.AVOIDED)
+        return self._refuse_selectors(state) or self._refuse_others(state) or self._refuse_filters(state)
+
+    def _refuse_selectors(self, state: NodeState) -> NodeRefusal | None:
+        complete = state.node is not None
+        for claim, selector in self.party.selectors:
+            if not node_matches(selector, state.name, state.labels, complete=complete):
+                return NodeRefusal(NodeCause.CLAIM_ELSEWHERE, claim)
+        return None
+
+    def _refuse_others(self, state: NodeState) -> NodeRefusal | None:
+        """The rest of the party has to fit beside the pod, and so have nominated pods that go before it."""
+        first, *others = self.party.pods
+        waiting = [
+            nominated
+            for key, nominated in state.nominated.items()
+            if nominated.priority >= first.priority and all(key != member.key for member in self.party.pods)
+        ]
+        for other in others:
+            if refusal := self.world.judge.refuse(state, other, without=other):
+                return refusal
+        beside = [member for member in (*others, *waiting) if member.key not in state.pods]
+        return self.world.judge.refuse_amounts(state, first, beside, without=first) if beside else None
+
+    def _refuse_filters(self, state: NodeState) -> NodeRefusal | None:
+        return next((no for each in self.filters if (no := each.refuse(state)) is not None), None)
+
+
+def _checks(world: World, party: Party, avoid: Collection[str]) -> _Checks:
+    filters = tuple(each for pod in party.pods for each in filters_for(world, pod))
+    return _Checks(world, party, avoid, filters)
