@@ -49,6 +49,8 @@ def _rights(settings: Settings, lease_namespace: str, optional: frozenset[str]) 
         )
     if "devicetaintrules" in optional:
         yield from _reading("resource.k8s.io", "devicetaintrules", "respect tainted devices")
+    if "deviceownerships" in optional:
+        yield from _fencing(rules="devicetaintrules" in optional)
     yield Right("", "pods", "patch", "remove the scheduling gate")
     yield Right("", "pods/status", "patch", "say on the pod why it waits, and which claims were made for it")
     yield Right("resource.k8s.io", "resourceclaims", "patch", "protect allocated claims by the finalizer")
@@ -70,6 +72,13 @@ def _rights(settings: Settings, lease_namespace: str, optional: frozenset[str]) 
             yield Right(
                 "coordination.k8s.io", "leases", verb, "take turns with other replicas", lease_namespace
             )
+
+
+def _fencing(*, rules: bool) -> Iterator[Right]:
+    yield from _reading("dovetail.dev", "deviceownerships", "learn which devices are owned")
+    yield Right("dovetail.dev", "deviceownerships/status", "update", "say how far owned devices are fenced")
+    for verb in ("create", "update", "delete") if rules else ():
+        yield Right("resource.k8s.io", "devicetaintrules", verb, "fence owned devices")
 
 
 def _reading(group: str, plural: str, purpose: str) -> Iterator[Right]:

@@ -61,6 +61,9 @@ class Settings(BaseSettings):
     resync_seconds: float = Field(
         120.0, ge=1, description="How often the picture of the cluster is compared with complete lists."
     )
+    audit_seconds: float = Field(
+        60.0, ge=1, description="How often all claims of the cluster are audited while anything changes."
+    )
     decision_seconds: float = Field(2.0, gt=0, le=4, description="How long one decision may take.")
     decision_steps: int = Field(2_000_000, gt=0, description="How many steps one decision may take.")
     writers: int = Field(16, ge=1, le=64, description="How many pods are written at a time.")

@@ -1,0 +1,111 @@
+"""The audit inside the operator: on the picture, every so often, told by metric, log and condition."""
+
+import asyncio
+from collections.abc import Callable
+from time import time
+
+import structlog
+from prometheus_client import Gauge
+
+from dovetail.core.audit import lasting
+from dovetail.core.cel import Memory
+from dovetail.core.findings import TRANSIENT, Fault, Finding
+from dovetail.core.oversight import audit_world, ownerships_in, stopped_in
+from dovetail.core.ownership_status import Inspection
+from dovetail.core.world import World
+from dovetail.services.metrics import Metrics
+from dovetail.services.mind import Mind
+from dovetail.services.picture import Change
+
+log = structlog.get_logger(__name__)
+
+LOGGED_AT_ONCE = 20
+"""How many new findings one audit logs; the metric counts them all."""
+
+
+class Auditor:
+    """Audits while the picture changes; a cluster in which nothing happens costs nothing.
+
+    A finding that controllers may be repairing at this moment counts when two audits in a row have it.
+    """
+
+    def __init__(
+        self,
+        *,
+        mind: Mind,
+        metrics: Metrics,
+        seconds: float,
+        is_ready: Callable[[], bool],
+        on_result: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._mind = mind
+        self._seconds = seconds
+        self._is_ready = is_ready
+        self._on_result = on_result
+        self._memory = Memory()
+        self._changed = True
+        self._seen: tuple[Finding, ...] = ()
+        self.inspection: Inspection | None = None
+        self._gauge = Gauge(
+            "dovetail_audit_findings",
+            "What is wrong across all claims of the cluster at present, by fault.",
+            ["fault"],
+            registry=metrics.registry,
+        )
+        self._ran = Gauge(
+            "dovetail_audit_timestamp_seconds",
+            "When all claims of the cluster were last audited.",
+            registry=metrics.registry,
+        )
+        for fault in Fault:
+            self._gauge.labels(str(fault))
+
+    def follow(self, change: Change) -> None:
+        """The picture changed: the next audit may find something else."""
+        self._changed = True
+
+    async def run(self) -> None:
+        """Audit for ever."""
+        while True:
+            if self._is_ready() and (self._changed or self._unsettled):
+                try:
+                    await self.check()
+                except Exception:
+                    # A fault of the audit must not stop the work that it watches.
+                    log.exception("audit_failed")
+                    self._changed = True
+            await asyncio.sleep(self._seconds)
+
+    @property
+    def _unsettled(self) -> bool:
+        reported = self.inspection.findings if self.inspection else ()
+        return any(finding.fault in TRANSIENT and finding not in reported for finding in self._seen)
+
+    async def check(self) -> Inspection:
+        """Audit now; returns what counts as found."""
+        self._changed = False
+        now, inspection = await self._mind.ask(lambda world: _inspect(world, self._seen, self._memory))
+        before, self._seen = self.inspection, now
+        self.inspection = inspection
+        self._tell(before.findings if before else (), inspection.findings)
+        if inspection != before:
+            self._on_result()
+        return inspection
+
+    def _tell(self, before: tuple[Finding, ...], now: tuple[Finding, ...]) -> None:
+        for fault in Fault:
+            self._gauge.labels(str(fault)).set(sum(finding.fault is fault for finding in now))
+        self._ran.set(time())
+        new = sorted(set(now) - set(before))
+        for finding in new[:LOGGED_AT_ONCE]:
+            log.warning("audit_finding", fault=str(finding.fault), sentence=finding.sentence)
+        if len(new) > LOGGED_AT_ONCE:
+            log.warning("audit_findings_left_out", count=len(new) - LOGGED_AT_ONCE)
+
+
+def _inspect(
+    world: World, before: tuple[Finding, ...], memory: Memory
+) -> tuple[tuple[Finding, ...], Inspection]:
+    found = audit_world(world)
+    stops = {owner.metadata.name: stopped_in(world, owner, memory) for owner in ownerships_in(world)}
+    return found, Inspection(lasting(found, before), stops)
