@@ -1,0 +1,277 @@
+"""What is said about everything but ResourceClaims: Pods, templates, slices, Events, Leases."""
+
+from tests.embedded.steps import (
+    APPLY,
+    GATE,
+    MERGE,
+    NAMESPACE,
+    PODS,
+    SLICES,
+    STRATEGIC,
+    TEMPLATES,
+    Step,
+    pod,
+    spec,
+)
+
+SETUP = (
+    Step(
+        "namespace",
+        "POST",
+        "/api/v1/namespaces",
+        {"metadata": {"name": NAMESPACE}},
+        ("status.phase", "metadata.labels"),
+    ),
+    Step(
+        "account",
+        "POST",
+        f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts",
+        {"metadata": {"name": "default"}},
+    ),
+)
+POD_STEPS = (
+    Step(
+        "template",
+        "POST",
+        TEMPLATES,
+        {"metadata": {"name": "pair"}, "spec": {"spec": spec()}},
+        ("spec", "metadata.generation"),
+    ),
+    Step(
+        "template changed",
+        "PATCH",
+        f"{TEMPLATES}/pair",
+        {"spec": {"spec": {"devices": {"constraints": []}}}},
+        (),
+        MERGE,
+    ),
+    Step(
+        "pod",
+        "POST",
+        PODS,
+        pod("trainer"),
+        ("spec.schedulingGates", "status.phase", "reasons:status.conditions"),
+    ),
+    Step("gated with a node", "POST", PODS, pod("x", nodeName="node-a")),
+    Step("gate twice", "POST", PODS, pod("x", schedulingGates=[{"name": GATE}, {"name": GATE}])),
+    Step("claim of neither kind", "POST", PODS, pod("x", resourceClaims=[{"name": "gpu"}])),
+    Step(
+        "bound while gated",
+        "POST",
+        f"{PODS}/trainer/binding",
+        {"metadata": {"name": "trainer"}, "target": {"kind": "Node", "name": "node-a"}},
+    ),
+    Step(
+        "new gate",
+        "PATCH",
+        f"{PODS}/trainer",
+        {"spec": {"schedulingGates": [{"name": "example.com/new"}]}},
+        (),
+        STRATEGIC,
+    ),
+    Step("other claims", "PATCH", f"{PODS}/trainer", {"spec": {"resourceClaims": []}}, (), MERGE),
+    Step(
+        "narrowed",
+        "PATCH",
+        f"{PODS}/trainer",
+        {"spec": {"nodeSelector": {"disk": "fast"}}},
+        ("spec.nodeSelector",),
+        STRATEGIC,
+    ),
+    Step("widened", "PATCH", f"{PODS}/trainer", {"spec": {"nodeSelector": None}}, (), MERGE),
+    Step("node by update", "PATCH", f"{PODS}/trainer", {"spec": {"nodeName": "node-a"}}, (), MERGE),
+    Step(
+        "claim recorded",
+        "PATCH",
+        f"{PODS}/trainer/status?fieldManager=one&force=true",
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "status": {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "trainer-gpu-x"}]},
+        },
+        ("status.resourceClaimStatuses",),
+        APPLY,
+    ),
+    Step(
+        "claim taken over",
+        "PATCH",
+        f"{PODS}/trainer/status?fieldManager=two",
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "status": {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "trainer-gpu-y"}]},
+        },
+        (),
+        APPLY,
+    ),
+    Step(
+        "claim taken over by force",
+        "PATCH",
+        f"{PODS}/trainer/status?fieldManager=two&force=true",
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "status": {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "trainer-gpu-y"}]},
+        },
+        ("status.resourceClaimStatuses",),
+        APPLY,
+    ),
+    Step(
+        "unknown claim recorded",
+        "PATCH",
+        f"{PODS}/trainer/status",
+        {"status": {"resourceClaimStatuses": [{"name": "nic", "resourceClaimName": "x"}]}},
+        (),
+        STRATEGIC,
+    ),
+    Step(
+        "condition",
+        "PATCH",
+        f"{PODS}/trainer/status",
+        {
+            "status": {
+                "conditions": [{"type": "dovetail.dev/Allocated", "status": "False", "reason": "Waiting"}]
+            }
+        },
+        ("reasons:status.conditions",),
+        STRATEGIC,
+    ),
+    Step(
+        "our gate goes",
+        "PATCH",
+        f"{PODS}/trainer",
+        {"spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}},
+        ("spec.schedulingGates",),
+        STRATEGIC,
+    ),
+    Step(
+        "last gate goes",
+        "PATCH",
+        f"{PODS}/trainer",
+        {"spec": {"schedulingGates": [{"$patch": "delete", "name": "example.com/other"}]}},
+        ("spec.schedulingGates",),
+        STRATEGIC,
+    ),
+    Step(
+        "gate comes back",
+        "PATCH",
+        f"{PODS}/trainer",
+        {"spec": {"schedulingGates": [{"name": GATE}]}},
+        (),
+        STRATEGIC,
+    ),
+    Step(
+        "bound",
+        "POST",
+        f"{PODS}/trainer/binding",
+        {"metadata": {"name": "trainer"}, "target": {"kind": "Node", "name": "node-a"}},
+    ),
+    Step("bound pod", "GET", f"{PODS}/trainer", None, ("spec.nodeName", "spec.schedulingGates")),
+    Step(
+        "bound twice",
+        "POST",
+        f"{PODS}/trainer/binding",
+        {"metadata": {"name": "trainer"}, "target": {"kind": "Node", "name": "node-b"}},
+    ),
+    Step(
+        "ends in time",
+        "DELETE",
+        f"{PODS}/trainer",
+        None,
+        ("is:metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds"),
+    ),
+    Step("ends now", "DELETE", f"{PODS}/trainer", {"gracePeriodSeconds": 0}),
+    Step("ended", "GET", f"{PODS}/trainer"),
+)
+OTHER_STEPS = (
+    Step(
+        "slice",
+        "POST",
+        SLICES,
+        {
+            "metadata": {"name": "node-a-gpu"},
+            "spec": {
+                "driver": "gpu.example.com",
+                "nodeName": "node-a",
+                "pool": {"name": "node-a", "generation": 1, "resourceSliceCount": 1},
+            },
+        },
+        ("spec.nodeName", "metadata.generation"),
+    ),
+    Step("slice moved", "PATCH", f"{SLICES}/node-a-gpu", {"spec": {"nodeName": "node-b"}}, (), MERGE),
+    Step("slice everywhere", "PATCH", f"{SLICES}/node-a-gpu", {"spec": {"allNodes": True}}, (), MERGE),
+    Step(
+        "slice renewed",
+        "PATCH",
+        f"{SLICES}/node-a-gpu",
+        {"spec": {"pool": {"generation": 2}}},
+        ("metadata.generation",),
+        MERGE,
+    ),
+    Step("slice gone", "DELETE", f"{SLICES}/node-a-gpu"),
+    Step(
+        "event",
+        "POST",
+        f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events",
+        {
+            "metadata": {"name": "note"},
+            "regarding": {"kind": "Pod", "name": "trainer", "namespace": NAMESPACE},
+            "type": "Normal",
+            "reason": "Allocated",
+            "action": "Allocate",
+            "note": "two devices",
+            "eventTime": "2026-01-01T00:00:00.000000Z",
+            "reportingController": "dovetail.dev/operator",
+            "reportingInstance": "dovetail-0",
+        },
+        ("note", "regarding.name"),
+    ),
+    Step(
+        "event in the other group",
+        "GET",
+        f"/api/v1/namespaces/{NAMESPACE}/events/note",
+        None,
+        ("message", "involvedObject.name", "reportingComponent"),
+    ),
+    Step(
+        "event without time",
+        "POST",
+        f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events",
+        {"metadata": {"name": "bad"}, "regarding": {"namespace": NAMESPACE}, "type": "Normal", "reason": "A"},
+    ),
+    Step(
+        "event of another namespace",
+        "POST",
+        f"/api/v1/namespaces/{NAMESPACE}/events",
+        {"metadata": {"name": "bad"}, "involvedObject": {"kind": "Pod", "name": "a", "namespace": "default"}},
+    ),
+    Step(
+        "lease",
+        "POST",
+        f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases",
+        {"metadata": {"name": "leader"}, "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15}},
+        ("spec.holderIdentity",),
+    ),
+    Step(
+        "lease unconditionally",
+        "PUT",
+        f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/leader",
+        {"metadata": {"name": "leader"}, "spec": {"holderIdentity": "b", "leaseDurationSeconds": 15}},
+    ),
+    Step(
+        "access",
+        "POST",
+        "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+        {
+            "spec": {
+                "resourceAttributes": {
+                    "verb": "update",
+                    "group": "resource.k8s.io",
+                    "resource": "resourceclaims",
+                }
+            }
+        },
+        ("status.allowed",),
+    ),
+    Step("unknown resource", "GET", "/apis/resource.k8s.io/v1/resourceclams"),
+)
