@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ class Program:
 
     It may be started again after it ended. With `linger` it outlives this process;
     otherwise it is killed when this process ends, even when this process is killed.
+    A listener is told each line of output, in a thread of its own, and None at the end of each run.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Program:
     env: Mapping[str, str] | None = None
     cwd: Path | None = None
     linger: bool = False
+    listener: Callable[[bytes | None], None] | None = None
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     @property
@@ -70,14 +73,25 @@ class Program:
             self._process = subprocess.Popen(
                 [*([] if self.linger else _MORTAL), *(str(part) for part in self.command)],
                 stdin=subprocess.DEVNULL,
-                stdout=output,
+                stdout=subprocess.PIPE if self.listener else output,
                 stderr=subprocess.STDOUT,
                 env=None if self.env is None else dict(self.env),
                 cwd=self.cwd,
                 start_new_session=True,
             )
+        if self.listener:
+            threading.Thread(target=self._read, args=(self._process, self.listener), daemon=True).start()
         if not self.linger:
             _running.add(self)
+
+    def _read(self, process: subprocess.Popen[bytes], listener: Callable[[bytes | None], None]) -> None:
+        if process.stdout is None:
+            return
+        with process.stdout as output, self.log.open("ab", buffering=0) as log:
+            for line in output:
+                log.write(line)
+                listener(line)
+        listener(None)
 
     def signal(self, number: int) -> None:
         """Send a signal to the program and its children; nothing happens when it has ended."""
