@@ -141,9 +141,11 @@ def test_a_duplicate_names_the_object_that_holds() -> None:
     mappings = Mappings.of((older, younger))
 
     assert condition(status(older, mappings=mappings), "Ready")["status"] == "True"
-    duplicate = condition(status(younger, mappings=mappings), "Ready")
+    found = status(younger, device("a.example"), mappings=mappings)
+    duplicate = condition(found, "Ready")
     assert (duplicate["status"], duplicate["reason"]) == ("False", "Duplicate")
     assert "'older'" in duplicate["message"]
+    assert found["drivers"] == []
 
 
 def test_an_object_that_cannot_be_used_says_why() -> None:

@@ -7,9 +7,10 @@ from typing import Any
 import yaml
 
 from dovetail.api.mappings import API_VERSION, DerivedAttribute
-from dovetail.api.slices import DeviceAttribute, ResourceSlice
+from dovetail.api.slices import ResourceSlice
 from dovetail.core.devices import DeviceView
-from dovetail.core.values import AttributeValue, DeviceKey, Kind, Scalar, Unusable
+from dovetail.core.published import Reader
+from dovetail.core.values import AttributeValue, DeviceKey, Kind, Scalar
 
 SLICES = Path(__file__).parent.parent / "data" / "slices"
 
@@ -75,35 +76,8 @@ def slice_files() -> list[str]:
 
 def devices_of(file: str) -> Iterator[tuple[str, DeviceView]]:
     """Every device of a file by its name in `expected.json`, those of stale and incomplete pools too."""
+    reader = Reader()
     for body in yaml.safe_load_all((SLICES / file).read_text()):
-        published_slice = ResourceSlice.parse(body)
-        spec = published_slice.spec
-        for offered in spec.devices:
-            attributes = {
-                (name if "/" in name else f"{spec.driver}/{name}"): _read(attribute)
-                for name, attribute in offered.attributes.items()
-            }
-            view = DeviceView(DeviceKey(spec.driver, spec.pool.name, offered.name), attributes)
-            yield f"{published_slice.metadata.name}#{offered.name}", view
-
-
-def _read(attribute: DeviceAttribute) -> AttributeValue | Unusable:
-    scalars = {
-        Kind.INT: attribute.int_,
-        Kind.BOOL: attribute.bool_,
-        Kind.STRING: attribute.string,
-        Kind.VERSION: attribute.version,
-    }
-    lists: dict[Kind, tuple[Scalar, ...] | None] = {
-        Kind.INT: attribute.ints,
-        Kind.BOOL: attribute.bools,
-        Kind.STRING: attribute.strings,
-        Kind.VERSION: attribute.versions,
-    }
-    for kind, scalar in scalars.items():
-        if scalar is not None:
-            return AttributeValue(kind, (scalar,))
-    for kind, several in lists.items():
-        if several:
-            return AttributeValue(kind, several, is_list=True)
-    return Unusable("no value of a known type")
+        read = reader.read(ResourceSlice.parse(body))
+        for offered in read.content.devices:
+            yield f"{read.name}#{offered.name}", offered.view_in(read.pool.pool)

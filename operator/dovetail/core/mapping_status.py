@@ -120,17 +120,19 @@ def status_of(
 
     `covered` is `coverage` of the object's mapping, `published_by` its `publishers`.
     `now` is an RFC 3339 time; a condition whose status is that of `previous` keeps its time.
+    A mapping that does not hold serves nobody: its `drivers` are empty.
     Equal inputs give an equal status, so a caller writes only when it differs from what is stored.
     """
     drivers = tuple(covered)
     conditions = conditions_of(name, mappings, drivers, published_by=published_by)
+    holds = conditions[0].status == "True"
     before = {known.get("type"): known for known in (previous or {}).get("conditions") or ()}
     return {
         "observedGeneration": generation,
         "conditions": [
             _dated(condition, before.get(condition.type), generation, now) for condition in conditions
         ],
-        "drivers": [driver.as_json() for driver in drivers],
+        "drivers": [driver.as_json() for driver in drivers] if holds else [],
     }
 
 
