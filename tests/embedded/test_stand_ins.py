@@ -130,7 +130,7 @@ async def test_a_cordoned_node_takes_no_pod(whole: EmbeddedCluster) -> None:
 
 
 async def test_the_last_consumer_frees_the_devices(whole: EmbeddedCluster) -> None:
-    """A user's claim loses reservation, allocation and finalizer when its pod is done, and stays (L10, L22)."""
+    """A user's claim loses reservation, allocation and finalizer with its last pod, and stays (L10, L22)."""
     shared = whole.create(claim("shared"))
     user = [{"name": "gpu", "resourceClaimName": "shared"}]
     trainer = whole.create(pod("trainer", resourceClaims=user, schedulingGates=[]))
@@ -169,7 +169,7 @@ async def test_a_generated_claim_goes_with_its_pod(whole: EmbeddedCluster) -> No
 
 
 async def test_a_bound_pod_is_reserved_for(whole: EmbeddedCluster) -> None:
-    """A pod with `nodeName` gets its reservation from the claim controller once there is an allocation (G28)."""
+    """A pod with `nodeName` is reserved for by the claim controller once there is an allocation (G28)."""
     whole.create(template())
     whole.create(pod("trainer", nodeName="node-a", schedulingGates=[]))
     made = await whole.wait_for("ResourceClaim", bool)
@@ -181,12 +181,9 @@ async def test_a_bound_pod_is_reserved_for(whole: EmbeddedCluster) -> None:
 async def test_whatever_lost_its_owners_is_collected(cluster: EmbeddedCluster) -> None:
     """An object whose last owner is gone goes too; one with a living owner stays."""
     owners = [cluster.create(config_map(name)) for name in ("first", "second")]
-    reference = [
-        {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": owner["metadata"]["uid"]}
-        for owner in owners
-    ]
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x"}
     owned = config_map("owned")
-    owned["metadata"]["ownerReferences"] = reference
+    owned["metadata"]["ownerReferences"] = [reference | {"uid": owner["metadata"]["uid"]} for owner in owners]
     cluster.create(owned)
     cluster.delete("ConfigMap", "first")
     cluster.create(config_map("later"))
@@ -202,10 +199,6 @@ async def test_a_namespace_goes_with_all_that_is_in_it(cluster: EmbeddedCluster)
     cluster.create(body)
     cluster.delete("Namespace", "team")
     assert cluster.get("Namespace", "team")["status"]["phase"] == "Terminating"
-    cluster.patch(
-        "ConfigMap",
-        "kept",
-        {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/hold"]}},
-        "team",
-    )
+    released = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/hold"]}}
+    cluster.patch("ConfigMap", "kept", released, "team")
     await cluster.wait_gone("Namespace", "team")
