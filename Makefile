@@ -28,8 +28,20 @@ check: $(STAMP) ## lint and type-check
 	$(BIN)/mypy operator tests e2e
 	$(BIN)/lint-imports
 
+.PHONY: go-programs
+go-programs: $(STAMP) ## build the control plane's programs into a cache outside the checkout
+	@$(BIN)/python e2e/build.py > /dev/null
+
+.PHONY: cluster
+cluster: go-programs ## start a control plane with example nodes; prints what to evaluate for KUBECONFIG
+	@$(BIN)/python -m e2e.harness.local up
+
+.PHONY: cluster-down
+cluster-down: $(STAMP) ## stop the control plane of `make cluster`
+	@$(BIN)/python -m e2e.harness.local down
+
 .PHONY: test
-test: $(STAMP) ## run every test, the real control plane included
+test: $(STAMP) go-programs ## run every test, the real control plane included
 	$(BIN)/pytest tests e2e
 
 .PHONY: test-fast
