@@ -40,7 +40,7 @@ Kube (`kube.py`): kinds by name ("Pod", "ResourceClaim", "apps/v1/Deployment"), 
 Operator (`operators.py`): start() stop() -> seconds, kill(), freeze(), wake(), `.events` (JSON log lines),
     await event(name, predicate, after=index, within=) -> event
 
-ControlPlane (`controlplane.py`): components `.etcd .apiserver .controller_manager .scheduler .kwok`, each with
+ControlPlane (`controlplane.py`): `.etcd .apiserver .controller_manager .scheduler .kwok`, each with
     start() kill() stop() restart() and `.program` (pid, running, pause(), resume(), tail());
     compact(), account_token(ns, sa), account_kubeconfig(ns, sa, server=), client(token), .kubeconfig, .home
     .audit (`audit.py`): mark(), writes(user, since=), await seen(user, predicate, since=) -> Write tuples

@@ -18,10 +18,12 @@ from pathlib import Path
 
 from e2e.harness.errors import NotSeen, ProgramEnded
 
-# Asks Linux to kill the program when its parent dies (PR_SET_PDEATHSIG is 1), then becomes the program.
+# Asks Linux to kill the program when its parent dies (PR_SET_PDEATHSIG is 1), then becomes the program;
+# a parent that died before that is noticed.
 # A function run between fork and exec would do the same, but may hang in a process with threads.
 _DIE_WITH_PARENT = (
-    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execvp(sys.argv[1], sys.argv[1:])"
+    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); "
+    "os.getppid() == int(sys.argv[1]) or os._exit(1); os.execvp(sys.argv[2], sys.argv[2:])"
 )
 _MORTAL = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT] if sys.platform == "linux" else []
 _POLL_SECONDS = 0.05
@@ -71,7 +73,7 @@ class Program:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
-                [*([] if self.linger else _MORTAL), *(str(part) for part in self.command)],
+                [*self._wrapper(), *(str(part) for part in self.command)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE if self.listener else output,
                 stderr=subprocess.STDOUT,
@@ -92,6 +94,9 @@ class Program:
                 log.write(line)
                 listener(line)
         listener(None)
+
+    def _wrapper(self) -> list[str]:
+        return [*_MORTAL, str(os.getpid())] if _MORTAL and not self.linger else []
 
     def signal(self, number: int) -> None:
         """Send a signal to the program and its children; nothing happens when it has ended."""
