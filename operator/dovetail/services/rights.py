@@ -39,13 +39,15 @@ def rights_needed(settings: Settings, *, lease_namespace: str, optional: frozens
 
 def _rights(settings: Settings, lease_namespace: str, optional: frozenset[str]) -> Iterator[Right]:
     yield from _reading("", "pods", "see which pods wait")
+    yield Right("", "pods", "get", "see how a pod is just before something is taken from it")
     yield from _reading("", "nodes", "judge where pods can run")
     for plural in ("resourceclaims", "resourceclaimtemplates", "deviceclasses", "resourceslices"):
         yield from _reading("resource.k8s.io", plural, "see devices and who wants them")
+    yield Right("resource.k8s.io", "resourceclaims", "get", "see what became of a write without an answer")
     if "derivedattributes" in optional:
         yield from _reading("dovetail.dev", "derivedattributes", "read mappings")
         yield Right(
-            "dovetail.dev", "derivedattributes/status", "update", "say which devices a mapping serves"
+            "dovetail.dev", "derivedattributes/status", "patch", "say which devices a mapping serves"
         )
     if "devicetaintrules" in optional:
         yield from _reading("resource.k8s.io", "devicetaintrules", "respect tainted devices")
@@ -82,5 +84,5 @@ def _fencing(*, rules: bool) -> Iterator[Right]:
 
 
 def _reading(group: str, plural: str, purpose: str) -> Iterator[Right]:
-    for verb in ("get", "list", "watch"):
+    for verb in ("list", "watch"):
         yield Right(group, plural, verb, purpose)
