@@ -3,7 +3,10 @@
 import itertools
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from dovetail.api.mappings import DerivedAttribute
 from dovetail.core.attributes import Mappings, refuse_attribute
 from dovetail.core.cel import Memory
 from tests.mappings.worlds import device, mapping, rule, value
@@ -86,6 +89,38 @@ def test_a_change_gives_what_a_fresh_reading_gives() -> None:
     assert held is not None
     assert held.origin == "two"
     assert only_two.without_object("never there").attributes == only_two.attributes
+
+
+OBJECTS = [
+    mapping(rule("*", expression), name=name, attribute=f"{domain}/x", created=created)
+    for name in ("a", "b", "c")
+    for domain in ("example.com", "dovetail.dev", "k8s.io")
+    for created in (OLD, NEW, None)
+    for expression in ("1", "1 +")
+]
+CHANGES = st.lists(st.one_of(st.sampled_from(OBJECTS), st.sampled_from(["a", "b", "c"])), max_size=12)
+
+
+@given(CHANGES)
+def test_any_series_of_changes_ends_where_starting_anew_ends(changes: list[DerivedAttribute | str]) -> None:
+    """Whatever came and went, only the objects that are there now count."""
+    mappings = Mappings.of(())
+    present: dict[str, DerivedAttribute] = {}
+    for change in changes:
+        if isinstance(change, str):
+            mappings = mappings.without_object(change)
+            present.pop(change, None)
+        else:
+            mappings = mappings.with_object(change)
+            present[change.metadata.name] = change
+
+    fresh = Mappings.of(present.values())
+
+    assert mappings.duplicates == fresh.duplicates
+    assert mappings.invalid == fresh.invalid
+    assert {key: (held.origin, held.ready) for key, held in mappings.effective.items()} == {
+        key: (held.origin, held.ready) for key, held in fresh.effective.items()
+    }
 
 
 def test_a_change_leaves_the_older_picture_as_it_was() -> None:
