@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from dovetail.api.claims import ResourceClaim, ResourceClaimSpec
 from dovetail.api.mappings import GATE
 from dovetail.api.pods import Pod
+from dovetail.core.labels import only_node
 from dovetail.core.ours import Ours, judge_claim
 from dovetail.core.references import Entry, State
 from dovetail.core.world import World
@@ -63,6 +64,13 @@ class Case:
     def allocated(self) -> tuple[ResourceClaim, ...]:
         """The claims that have their devices, ours and others'."""
         return tuple(each.claim for each in self.claims if each.claim is not None and each.is_allocated)
+
+    @property
+    def tied_to(self) -> str | None:
+        """The node that the allocated claims leave, where it is one."""
+        allocations = [claim.status.allocation for claim in self.allocated]
+        nodes = (only_node(allocation.node_selector) for allocation in allocations if allocation is not None)
+        return next((node for node in nodes if node is not None), None)
 
     @property
     def unreserved(self) -> tuple[ResourceClaim, ...]:

@@ -24,7 +24,6 @@ from dovetail.core.decisions import (
 )
 from dovetail.core.explain import explain
 from dovetail.core.footprints import Footprint, footprint_of
-from dovetail.core.labels import only_node
 from dovetail.core.node_refusals import summarize
 from dovetail.core.obstacles import missing_claim, missing_mapping, obstacle, own_domains
 from dovetail.core.reasons import Reason
@@ -103,7 +102,7 @@ def _serve(search: _Search) -> Decision:
     if not case.is_gated:
         return Nothing()
     if not case.unreserved:
-        return Reserve((), _node_of(case))
+        return Reserve((), case.tied_to)
     return _join(search)
 
 
@@ -118,7 +117,7 @@ def _join(search: _Search) -> Decision:
         answer := place(search.world.inventory, others, candidates.usable, budget=search.budget), outcome.Fits
     ):
         return _refusal(answer, candidates)
-    node = candidates.usable[0] if len(candidates.usable) == 1 else _node_of(case)
+    node = candidates.usable[0] if len(candidates.usable) == 1 else case.tied_to
     return Reserve(tuple(claim.key for claim in case.unreserved), node)
 
 
@@ -220,11 +219,6 @@ def _claims(claims: Iterable[PodClaim]) -> tuple[ResourceClaim, ...]:
 def _footprint(search: _Search, pod: Pod) -> Footprint:
     known = search.world.footprints.get(pod.key)
     return known if known is not None and known.pod is pod else footprint_of(pod)
-
-
-def _node_of(case: Case) -> str | None:
-    """The node that the pod's allocated claims leave, where it is one."""
-    return next((node for _, selector in selectors_of(case.allocated) if (node := only_node(selector))), None)
 
 
 def _no_node(candidates: Candidates) -> DoesNotFit:

@@ -1,0 +1,132 @@
+"""`dovetail plan`: what the operator would do with each waiting pod of some manifests."""
+
+import enum
+import json
+import time
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from dovetail.cli.loading import Loaded, load
+from dovetail.cli.plan_report import as_json, outcome_of
+from dovetail.cli.plan_text import print_plan, print_troubles
+from dovetail.core.budget import Budget
+from dovetail.core.features import GATES, Features
+from dovetail.core.forecast import Forecast, forecast
+from dovetail.core.planner import PlanSettings
+
+FAILED = ("doesNotFit", "cut", "error")
+STEPS = 50_000_000
+
+WITHOUT_EFFECT = frozenset(
+    {
+        "DynamicResourceAllocation",
+        "DRAPartitionableDevicesType",
+        "DRAResourceClaimGranularStatusAuthorization",
+        "DRAResourcePoolStatus",
+        "DRASchedulerFilterTimeout",
+        "GenericWorkload",
+        "KubeletPodResourcesDynamicResources",
+        "KubeletPodResourcesGet",
+        "ResourceHealthStatus",
+        "TopologyAwareWorkloadScheduling",
+    }
+)
+"""Gates around devices that change nothing of what is planned here."""
+
+
+class Output(enum.StrEnum):
+    """How the answer is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def plan(  # noqa: PLR0917 - typer passes options by name
+    paths: Annotated[
+        list[str], typer.Argument(metavar="FILE|DIR|-...", help="Manifests: YAML or JSON, Lists included.")
+    ],
+    output: Annotated[Output, typer.Option("--output", "-o", help="For people, or for programs.")] = (
+        Output.TEXT
+    ),
+    feature_gates: Annotated[
+        str,
+        typer.Option(
+            metavar="GATE=true,…", help="Kubernetes feature gates that differ from 1.37's defaults."
+        ),
+    ] = "",
+    no_shipped_mappings: Annotated[
+        bool, typer.Option("--no-shipped-mappings", help="Leave out the mappings that are built in.")
+    ] = False,
+    scheduler: Annotated[
+        list[str] | None,
+        typer.Option(help="A scheduler whose pods are served; may be repeated. [default: default-scheduler]"),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(min=0.001, help="How long the search for one pod may take.")
+    ] = 10.0,
+) -> None:
+    """Say what the operator would do with each pod that has no node yet, from manifests alone.
+
+    Pods are served by priority, then age, then order in the input, each seeing what the earlier ones got.
+    Nodes that only slices name are assumed to exist and be usable.
+
+    Exit status: 2 with any problem in the input, else 1 with any pod that does not fit, is cut short or in
+    error, else 0.
+    """
+    features = _features(feature_gates)
+    loaded = load(paths, features, shipped_mappings=not no_shipped_mappings)
+    settings = PlanSettings(frozenset(scheduler)) if scheduler else PlanSettings()
+    assumed = loaded.world.nodes.assumed
+    forecasts = list(forecast(loaded.world, settings=settings, budget=_budgets(seconds)))
+    if output is Output.JSON:
+        typer.echo(json.dumps(as_json(forecasts, loaded.troubles), indent=2, ensure_ascii=False))
+    else:
+        _print_text(loaded, forecasts, assumed)
+    raise typer.Exit(_status(loaded, forecasts))
+
+
+def _print_text(loaded: Loaded, forecasts: list[Forecast], assumed: tuple[str, ...]) -> None:
+    from rich.console import Console
+
+    print_troubles(Console(stderr=True), loaded.troubles)
+    notes = [*loaded.notes]
+    if assumed:
+        notes.append(
+            f"only slices name these nodes, which are assumed to exist and be usable: {', '.join(assumed)}."
+        )
+    print_plan(Console(), forecasts, notes)
+
+
+def _status(loaded: Loaded, forecasts: list[Forecast]) -> int:
+    if loaded.troubles:
+        return 2
+    return int(any(outcome_of(each) in FAILED for each in forecasts))
+
+
+def _budgets(seconds: float) -> Callable[[], Budget]:
+    def budget() -> Budget:
+        end = time.monotonic() + seconds
+        return Budget(STEPS, lambda: time.monotonic() > end)
+
+    return budget
+
+
+def _features(text: str) -> Features:
+    """The gates of 1.37 with those of the option; a wrong one is a wrong command line."""
+    gates: dict[str, bool] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        name, equals, value = part.partition("=")
+        if not equals or value.lower() not in ("true", "false"):
+            raise typer.BadParameter(
+                f"{part!r}: GATE=true or GATE=false is expected", param_hint="--feature-gates"
+            )
+        if name in GATES:
+            gates[name] = value.lower() == "true"
+        elif name not in WITHOUT_EFFECT:
+            known = ", ".join(sorted(GATES))
+            raise typer.BadParameter(
+                f"unknown gate {name!r}; known are {known}", param_hint="--feature-gates"
+            )
+    return Features().with_gates(gates)

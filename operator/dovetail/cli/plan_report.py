@@ -1,0 +1,119 @@
+"""What `dovetail plan` says, as JSON: the outcome of every pod, and every problem."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from dovetail.api.mappings import ALIGNMENT_ANNOTATION
+from dovetail.cli.manifests import Trouble
+from dovetail.core.decisions import (
+    Cut,
+    DoesNotFit,
+    Invalid,
+    Nothing,
+    NotOurs,
+    Place,
+    Reserve,
+    Ungate,
+    Waits,
+)
+from dovetail.core.forecast import Forecast, Served
+from dovetail.core.reasons import Reason
+
+UNRESOLVED = (Reason.CLAIMS_NOT_CREATED, Reason.CLAIM_MALFORMED)
+"""In a cluster these pass; in a plan nothing will create what the input lacks."""
+
+
+def outcome_of(forecast: Forecast) -> str:
+    """fits, doesNotFit, cut, waits, error or notOurs."""
+    outcome: str
+    match forecast.decision:
+        case Place() | Reserve() | Nothing():
+            outcome = "fits"
+        case DoesNotFit():
+            outcome = "doesNotFit"
+        case Cut():
+            outcome = "cut"
+        case Waits(reason=reason):
+            outcome = "error" if reason in UNRESOLVED else "waits"
+        case Invalid():
+            outcome = "error"
+        case NotOurs(sentence=sentence):
+            outcome = "error" if sentence else "notOurs"
+        case Ungate():
+            outcome = "notOurs"
+    return outcome
+
+
+def message_of(forecast: Forecast) -> str:
+    """One sentence, with the reason in front where the pod has to wait or cannot be served; else nothing."""
+    failure = forecast.generation
+    match forecast.decision:
+        case Waits(reason, _) | Invalid(reason, _) if failure is not None:
+            return f"{reason}: {failure.message}"
+        case NotOurs(sentence) if sentence and failure is not None:
+            return failure.message
+        case Waits(reason, sentence) | Invalid(reason, sentence):
+            return f"{reason}: {sentence}"
+        case DoesNotFit(_, sentence) | Cut(_, sentence) | Ungate(sentence) | NotOurs(sentence):
+            return sentence
+        case Place() | Reserve() | Nothing():
+            return ""
+
+
+def as_json(forecasts: Iterable[Forecast], troubles: Iterable[Trouble]) -> dict[str, Any]:
+    """The whole answer."""
+    return {"pods": [_pod(each) for each in forecasts], "problems": [_problem(each) for each in troubles]}
+
+
+def allocation_of(served: Served) -> dict[str, Any]:
+    """The allocation as `status.allocation` carries it, without its timestamp."""
+    if served.planned is not None:
+        return dict(served.planned.body)
+    allocation = served.claim.status.allocation
+    if allocation is None:
+        return {}
+    body = allocation.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    body.pop("allocationTimestamp", None)
+    return body
+
+
+def alignment_of(served: Served) -> list[dict[str, Any]]:
+    """What the devices have in common; of a claim that was allocated before, what its annotation says."""
+    if served.planned is not None:
+        return [alignment.as_json() for alignment in served.planned.alignment]
+    try:
+        recorded = json.loads(served.claim.metadata.annotations.get(ALIGNMENT_ANNOTATION, "[]"))
+    except ValueError:
+        return []
+    return [entry for entry in recorded if isinstance(entry, dict)] if isinstance(recorded, list) else []
+
+
+def _pod(forecast: Forecast) -> dict[str, Any]:
+    return {
+        "namespace": forecast.pod.metadata.namespace,
+        "name": forecast.pod.metadata.name,
+        "outcome": outcome_of(forecast),
+        "node": forecast.node,
+        "claims": [_claim(served) for served in forecast.served],
+        "message": message_of(forecast),
+    }
+
+
+def _claim(served: Served) -> dict[str, Any]:
+    return {
+        "name": served.entry,
+        "resourceClaim": served.claim.metadata.name if served.exists else None,
+        "allocation": allocation_of(served),
+        "alignment": alignment_of(served),
+    }
+
+
+def _problem(trouble: Trouble) -> dict[str, Any]:
+    return {
+        "file": trouble.origin.file,
+        "document": trouble.origin.document,
+        "kind": trouble.kind,
+        "name": trouble.name,
+        "message": trouble.message,
+    }

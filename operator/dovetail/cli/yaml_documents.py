@@ -1,0 +1,258 @@
+"""YAML and JSON as Kubernetes' own tools read them: documents, each a value or a reason.
+
+Kubernetes turns YAML into JSON with a YAML 1.1 reader that knows no base-60 numbers and no timestamps,
+so that the PCI address `0008:06:00.0` stays a string (sigs.k8s.io/yaml).
+A key that appears twice is refused: the text says two things.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from yaml.constructor import ConstructorError
+
+MOST_VALUES = 5_000_000
+"""How many values a document may stand for once its aliases are written out."""
+
+MOST_MERGED = 100_000
+
+_BASE = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_SEPARATOR = re.compile(r"^---(?=[ \t]|\r?$)", re.MULTILINE)
+_END = re.compile(r"^\.\.\.[ \t]*\r?$", re.MULTILINE)
+_BLANK = re.compile(r"(?:\s|^[ \t]*#.*$|^%.*$)*", re.MULTILINE)
+
+_TRUE = ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON")
+_FALSE = ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF")
+_INTEGER = r"[-+]?(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO]?[0-7_]+|[1-9][0-9_]*|0)"
+_FLOAT = r"[-+]?(?:\.[0-9][0-9_]*|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?"
+_LARGEST = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document of a stream, counted from 1: `value`, or why it cannot be read."""
+
+    number: int
+    value: Any = None
+    reason: str = ""
+
+
+def read_documents(text: str) -> Iterator[Document]:
+    """The documents of a stream, without those that hold nothing; a broken one does not stop the others."""
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            yield from _read_json(text)
+        except _NotJSON:
+            pass
+        else:
+            return
+    for number, (line, part) in enumerate(_split(text), start=1):
+        document = _read_yaml(number, part, line)
+        if document.reason or document.value is not None:
+            yield document
+
+
+class _NotJSON(Exception):
+    """The text starts like JSON, but is not: YAML's flow style looks the same."""
+
+
+def _read_json(text: str) -> list[Document]:
+    decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+    documents: list[Document] = []
+    position = _skip_blanks(text, 0)
+    while position < len(text):
+        number = len(documents) + 1
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except _Repeated as error:
+            return [*documents, Document(number, reason=str(error))]
+        except (ValueError, RecursionError) as error:
+            raise _NotJSON from error
+        documents.append(Document(number, value))
+        position = _skip_blanks(text, position)
+    return documents
+
+
+def _skip_blanks(text: str, position: int) -> int:
+    while position < len(text) and text[position] in " \t\r\n":
+        position += 1
+    return position
+
+
+class _Repeated(ValueError):
+    """A key appears twice."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"key {key!r} appears twice")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _Repeated(next(key for key in keys if keys.count(key) > 1))
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _split(text: str) -> Iterator[tuple[int, str]]:
+    """The texts between separators, each with the line before it.
+
+    What comes before the first separator, or behind an end marker, counts only if it says anything.
+    """
+    starts = [0, *(match.end() for match in _SEPARATOR.finditer(text))]
+    ends = [*(match.start() for match in _SEPARATOR.finditer(text)), len(text)]
+    line, counted = 0, 0
+    for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        line += text.count("\n", counted, start)
+        counted = start
+        first, *more = _END.split(text[start:end])
+        if index or len(starts) == 1 or not _BLANK.fullmatch(first):
+            yield line, first
+        yield from ((line, part) for part in more if not _BLANK.fullmatch(part))
+
+
+def _read_yaml(number: int, text: str, line: int) -> Document:
+    try:
+        value = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader with fewer resolvers
+    except yaml.YAMLError as error:
+        return Document(number, reason=_words(error, line))
+    except (ValueError, RecursionError) as error:
+        return Document(number, reason=str(error))
+    return Document(number, value, _refuse_size(value))
+
+
+def _words(error: yaml.YAMLError, line: int) -> str:
+    """The parser's complaint on one line, with line and column of the file."""
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return " ".join(str(error).split())
+    parts = [part for part in (error.context, error.problem) if part]
+    mark = error.problem_mark or error.context_mark
+    place = f" at line {line + mark.line + 1}, column {mark.column + 1}" if mark else ""
+    return ", ".join(parts) + place
+
+
+def _refuse_size(value: Any) -> str:
+    """Why a document is too large or endless once its aliases are written out, or nothing."""
+    sizes: dict[int, int] = {}
+    open_: set[int] = set()
+    stack = [value]
+    while stack:
+        top = stack[-1]
+        children = _children(top)
+        if id(top) in sizes or not children:
+            sizes[id(top)] = sizes.get(id(top), 1)
+            stack.pop()
+        elif id(top) in open_:
+            sizes[id(top)] = 1 + sum(sizes[id(child)] for child in children)
+            open_.discard(id(top))
+            stack.pop()
+        else:
+            open_.add(id(top))
+            if any(id(child) in open_ for child in children):
+                return "an alias contains itself"
+            stack.extend(child for child in children if id(child) not in sizes)
+        if sizes.get(id(top), 0) > MOST_VALUES:
+            return f"its aliases stand for more than {MOST_VALUES} values"
+    return ""
+
+
+def _children(value: Any) -> list[Any]:
+    if isinstance(value, Mapping):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+class _Loader(_BASE):  # type: ignore[misc, valid-type] # the C loader has no stub
+    """PyYAML's safe loader with the resolvers of Kubernetes' YAML."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}
+
+
+def _resolve(tag: str, pattern: str, first: str) -> None:
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"(?:{pattern})\\Z"), list(first))
+
+
+_resolve("bool", "|".join((*_TRUE, *_FALSE)), "yYnNtTfFoO")
+_resolve("null", "~|null|Null|NULL|", "~nN")
+_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"\Z"), [""])
+_resolve("int", _INTEGER, "-+0123456789")
+_resolve("float", _FLOAT, "-+.0123456789")
+_resolve("merge", "<<", "<")
+
+
+def _construct_bool(_: Any, node: yaml.ScalarNode) -> bool:
+    return node.value in _TRUE
+
+
+def _construct_int(_: Any, node: yaml.ScalarNode) -> int | float:
+    """As Go's ParseInt with base 0: a leading zero means octal; beyond 64 bits it is a float."""
+    text = node.value.replace("_", "").lower()
+    sign = -1 if text.startswith("-") else 1
+    digits = text.lstrip("+-")
+    if re.fullmatch(r"0[0-7]+", digits):
+        digits = f"0o{digits[1:]}"
+    number = sign * int(digits, 0)
+    return number if abs(number) <= _LARGEST else float(number)
+
+
+def _construct_float(_: Any, node: yaml.ScalarNode) -> int | float:
+    """JSON knows one kind of number: a float without a fraction reads as an integer there."""
+    number = float(node.value.replace("_", ""))
+    if not math.isfinite(number):
+        raise ConstructorError(None, None, f"{node.value} is too large", node.start_mark)
+    return int(number) if number.is_integer() and abs(number) < 1 << 53 else number
+
+
+def _construct_text(_: Any, node: yaml.ScalarNode) -> str:
+    return str(node.value)
+
+
+def _construct_map(loader: Any, node: yaml.MappingNode) -> Iterator[dict[str, Any]]:
+    found: dict[str, Any] = {}
+    yield found
+    if not isinstance(node, yaml.MappingNode):
+        raise ConstructorError(None, None, "a mapping is expected", node.start_mark)
+    _refuse_repeated(loader, node)
+    loader.flatten_mapping(node)
+    if len(node.value) > MOST_MERGED:
+        raise ConstructorError(None, None, f"it merges more than {MOST_MERGED} keys", node.start_mark)
+    for key, value in node.value:
+        found[_key(loader, key)] = loader.construct_object(value)
+
+
+def _refuse_repeated(loader: Any, node: yaml.MappingNode) -> None:
+    seen: set[str] = set()
+    for key, _ in node.value:
+        if key.tag == "tag:yaml.org,2002:merge":
+            continue
+        name = _key(loader, key)
+        if name in seen:
+            raise ConstructorError(None, None, f"key {name!r} appears twice", key.start_mark)
+        seen.add(name)
+
+
+def _key(loader: Any, node: yaml.Node) -> str:
+    """Numbers and booleans become the strings that JSON shows for them; nothing else can be a key."""
+    key = loader.construct_object(node) if isinstance(node, yaml.ScalarNode) else None
+    match key:
+        case str():
+            return key
+        case bool() | int() | float():
+            return json.dumps(key)
+        case _:
+            raise ConstructorError(None, None, "a key has to be a string", node.start_mark)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:bool", _construct_bool)
+_Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
+_Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _construct_text)
+_Loader.add_constructor("tag:yaml.org,2002:map", _construct_map)
