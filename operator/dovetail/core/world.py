@@ -1,8 +1,6 @@
 """The picture of the cluster: objects by kind, fed one at a time, with an inventory kept up to date."""
 
-import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from dovetail.api.claims import DeviceClass, ResourceClaim, ResourceClaimTemplate
@@ -22,6 +20,7 @@ from dovetail.api.pods import Pod
 from dovetail.api.slices import DeviceTaintRule, ResourceSlice
 from dovetail.core.affinity import has_anti_affinity
 from dovetail.core.attributes import Mappings
+from dovetail.core.changes import Change, Effect, Problem, same
 from dovetail.core.decisions import ObjectKey
 from dovetail.core.features import Features
 from dovetail.core.footprints import Footprint, footprint_of
@@ -33,6 +32,8 @@ from dovetail.core.references import Entry, References, is_owned_by
 from dovetail.core.resources import read_amounts
 from dovetail.core.salvage import salvage
 from dovetail.errors import ObjectInvalid
+
+__all__ = ["KEPT_RAW", "MODELS", "Change", "Effect", "Problem", "World"]
 
 MODELS: Mapping[str, type[KubernetesObject]] = {
     model.__name__: model
@@ -57,37 +58,6 @@ MODELS: Mapping[str, type[KubernetesObject]] = {
 """The kinds that are read, and how."""
 
 KEPT_RAW = frozenset({"Pod", "ResourceClaim", "ResourceClaimTemplate", "DerivedAttribute"})
-
-
-class Effect(enum.Enum):
-    """Whom a change concerns."""
-
-    POD = "pod"
-    """Only the pod itself: look at it again."""
-
-    CONSUMERS = "consumers"
-    """The pods that use a claim or template, or share a claim with the pod."""
-
-    EVERYONE = "everyone"
-    """Every waiting pod: something that was missing may be there now."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What an object that appeared, changed or vanished means for waiting pods."""
-
-    kind: str
-    key: ObjectKey
-    effect: Effect
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """An object that cannot be read, and why."""
-
-    kind: str
-    key: ObjectKey
-    reason: str
 
 
 class World:
@@ -207,7 +177,7 @@ class World:
         self.nodes.put_pod(footprint, self._home(pod))
         if had is not None and had != self.nodes.home_of(pod.key):
             return Effect.EVERYONE
-        if before is not None and _same(before, pod):
+        if before is not None and same(before, pod):
             return None
         return Effect.CONSUMERS if _shares(pod) else Effect.POD
 
@@ -223,7 +193,7 @@ class World:
         self._settle_consumers(claim.key)
         if held is not None and held.status.allocation and not claim.status.allocation:
             return Effect.EVERYONE
-        return None if before is not None and _same(before, claim) else Effect.CONSUMERS
+        return None if before is not None and same(before, claim) else Effect.CONSUMERS
 
     def _put_template(self, template: ResourceClaimTemplate) -> Effect | None:
         before = self.templates.get(template.key)
@@ -233,7 +203,7 @@ class World:
     def _put_node(self, node: Node) -> Effect | None:
         state = self.nodes.find(node.metadata.name)
         before = state.node if state is not None else None
-        if before is not None and _same(before, node):
+        if before is not None and same(before, node):
             return None
         self.nodes.put(node)
         self.inventory.put_node(node)
@@ -255,7 +225,7 @@ class World:
     def _put_other(self, parsed: KubernetesObject) -> Effect | None:
         kind = type(parsed).__name__
         before = self.others[kind].get(parsed.key)
-        if before is not None and _same(before, parsed):
+        if before is not None and same(before, parsed):
             return None
         match parsed:
             case DeviceClass():
@@ -412,16 +382,6 @@ def _key_in(body: Mapping[str, Any]) -> ObjectKey:
         return ("", "")
     namespace, name = metadata.get("namespace"), metadata.get("name")
     return (namespace if isinstance(namespace, str) else "", name if isinstance(name, str) else "")
-
-
-def _same(before: KubernetesObject, after: KubernetesObject) -> bool:
-    """Nothing that a decision reads has changed: versions, generations and finalizers count for nothing."""
-    return _ageless(before) == _ageless(after)
-
-
-def _ageless(parsed: KubernetesObject) -> KubernetesObject:
-    blank = parsed.metadata.model_copy(update={"resource_version": "", "generation": 0, "finalizers": ()})
-    return parsed.model_copy(update={"metadata": blank})
 
 
 def _shares(pod: Pod) -> bool:

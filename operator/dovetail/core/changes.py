@@ -1,0 +1,48 @@
+"""What a change of an object means for waiting pods, and what is wrong with objects that cannot be read."""
+
+import enum
+from dataclasses import dataclass
+
+from dovetail.api.meta import KubernetesObject
+from dovetail.core.decisions import ObjectKey
+
+
+class Effect(enum.Enum):
+    """Whom a change concerns."""
+
+    POD = "pod"
+    """Only the pod itself: look at it again."""
+
+    CONSUMERS = "consumers"
+    """The pods that use a claim or template, or share a claim with the pod."""
+
+    EVERYONE = "everyone"
+    """Every waiting pod: something that was missing may be there now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an object that appeared, changed or vanished means for waiting pods."""
+
+    kind: str
+    key: ObjectKey
+    effect: Effect
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An object that cannot be read, and why."""
+
+    kind: str
+    key: ObjectKey
+    reason: str
+
+
+def same(before: KubernetesObject, after: KubernetesObject) -> bool:
+    """Nothing that a decision reads has changed: versions, generations and finalizers count for nothing."""
+    return _ageless(before) == _ageless(after)
+
+
+def _ageless(parsed: KubernetesObject) -> KubernetesObject:
+    blank = parsed.metadata.model_copy(update={"resource_version": "", "generation": 0, "finalizers": ()})
+    return parsed.model_copy(update={"metadata": blank})
