@@ -32,7 +32,7 @@ async def patiently(request: Callable[[], Awaitable[T]]) -> T:
         wait=_pause,
         reraise=True,
     )
-    return await retrying(request)
+    return await retrying(_asked, request)
 
 
 async def once_accepted(request: Callable[[], Awaitable[T]]) -> T:
@@ -40,4 +40,9 @@ async def once_accepted(request: Callable[[], Awaitable[T]]) -> T:
     retrying = AsyncRetrying(
         retry=retry_if_exception_type(Throttled), stop=stop_after_attempt(ATTEMPTS), wait=_pause, reraise=True
     )
-    return await retrying(request)
+    return await retrying(_asked, request)
+
+
+async def _asked(request: Callable[[], Awaitable[T]]) -> T:
+    # tenacity awaits only what it recognises as a coroutine function, which a lambda is not.
+    return await request()
