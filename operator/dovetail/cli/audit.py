@@ -1,0 +1,125 @@
+"""The command `dovetail audit`: what is wrong across all claims, in a cluster or in a dump of one."""
+
+import asyncio
+import enum
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from dovetail.core.audit import lasting
+from dovetail.core.features import Features
+from dovetail.core.findings import TRANSIENT, Finding
+from dovetail.core.oversight import audit_world
+from dovetail.core.world import World
+from dovetail.errors import DovetailError, ObjectInvalid
+from dovetail.services.text import harmless
+
+FOUND, FAILED = 1, 2
+
+
+class Format(enum.StrEnum):
+    """How findings are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def audit(
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="FILE|DIR|-",
+            help="Manifests instead of the cluster of KUBECONFIG.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[Format, typer.Option("--output", "-o", help="How findings are printed.")] = Format.TEXT,
+    settle: Annotated[
+        float,
+        typer.Option(
+            help="Seconds between two readings of the cluster: "
+            "what controllers are repairing is gone in the second one."
+        ),
+    ] = 5.0,
+) -> None:
+    """Check every claim, whoever wrote it: devices held twice, too much taken, what is left over.
+
+    Exit code 0: nothing found, 1: something found, 2: the audit was not possible.
+    """
+    try:
+        if source:
+            world = _world(_manifests(source))
+            findings = audit_world(world)
+        else:
+            world, findings = asyncio.run(_audit_cluster(settle))
+    except DovetailError as error:
+        typer.echo(f"error: {harmless(str(error))}", err=True)
+        raise typer.Exit(FAILED) from error
+    typer.echo(_as_json(world, findings) if output is Format.JSON else _as_text(world, findings))
+    raise typer.Exit(FOUND if findings else 0)
+
+
+def _world(bodies: Iterable[Mapping[str, Any]]) -> World:
+    world = World(Features())
+    for body in bodies:
+        world.put(body["kind"], body)
+    return world
+
+
+def _manifests(paths: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+    """The objects of manifests; what cannot be read ends the audit, since it may hold devices."""
+    from dovetail.cli.manifests import Trouble, read_manifests
+
+    for found in read_manifests(paths):
+        if isinstance(found, Trouble):
+            place = (
+                f"{found.origin.file}, document {found.origin.document}"
+                if found.origin.document
+                else found.origin.file
+            )
+            raise ObjectInvalid("manifest", place, found.message)
+        yield found.body
+
+
+async def _audit_cluster(settle: float) -> tuple[World, tuple[Finding, ...]]:
+    world = _world(await _read_cluster())
+    findings = audit_world(world)
+    if settle > 0 and any(finding.fault in TRANSIENT for finding in findings):
+        await asyncio.sleep(settle)
+        world = _world(await _read_cluster())
+        findings = lasting(audit_world(world), findings)
+    return world, findings
+
+
+async def _read_cluster() -> list[dict[str, Any]]:
+    from dovetail.api.kinds import OPTIONAL, WATCHED
+    from dovetail.services.farewell import visit
+
+    async with visit() as cluster:
+        kinds = [kind for kind in WATCHED if kind not in OPTIONAL or await cluster.reader.is_served(kind)]
+        listings = [await cluster.reader.list_all(kind) for kind in kinds]
+    return [body for listing in listings for body in listing.items]
+
+
+def _as_text(world: World, findings: tuple[Finding, ...]) -> str:
+    lines = [f"{finding.fault}: {harmless(finding.sentence)}" for finding in findings]
+    counts = _counts(world)
+    read = f"{counts['claims']} claims, {counts['devices']} devices, {counts['pods']} pods"
+    how_many = f"{len(findings)} {'finding' if len(findings) == 1 else 'findings'}"
+    return "\n".join([*lines, f"{how_many if findings else 'Nothing found'} in {read}."])
+
+
+def _as_json(world: World, findings: tuple[Finding, ...]) -> str:
+    body = {"findings": [finding.as_json() for finding in findings], "read": _counts(world)}
+    return json.dumps(body, indent=2)
+
+
+def _counts(world: World) -> dict[str, int]:
+    return {
+        "claims": len(world.claims),
+        "devices": sum(1 for _ in world.inventory.devices()),
+        "pods": len(world.pods),
+    }
