@@ -1,11 +1,27 @@
 """Devices for the claims of one pod: on one node, or on the best of several."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from dovetail.api.claims import ResourceClaim
-from dovetail.core.budget import Budget
+from dovetail.core.board import Board, BoardMaker, named
+from dovetail.core.budget import Budget, BudgetSpent
 from dovetail.core.inventory import Inventory
-from dovetail.core.outcome import Cut, DoesNotFit, Fits, Placement
+from dovetail.core.offers import NodeOffer
+from dovetail.core.outcome import Cut, DoesNotFit, Fits, Placement, RequestInvalid
+from dovetail.core.ranking import State, best, keep
+from dovetail.core.refusals import NodeStory
+from dovetail.core.requests import Asked, label_of, read_requests
+from dovetail.core.results import fits
+from dovetail.core.search import Found, most_points
+from dovetail.core.solving import Answer, Wrong, solve
+from dovetail.core.sources import Expressions
+
+KEPT_REQUESTS = 256
+"""So many different sets of claims are remembered, with what was found out about each."""
+
+KEPT_ANSWERS = 20_000
+"""So many answers are remembered for one set of claims."""
 
 
 def allocate(
@@ -18,7 +34,12 @@ def allocate(
     Neither the inventory nor the claims are changed: put the claim back, allocated, to take its devices.
     Raises `RequestInvalid` where a claim or its class is wrong as it is written.
     """
-    raise NotImplementedError
+    question = _Question(inventory, claims, budget)
+    try:
+        question.answer(node, inventory.offers.state(node))
+        return question.told(node)
+    except BudgetSpent:
+        return Cut(node, budget.spent)
 
 
 def place(
@@ -30,4 +51,118 @@ def place(
     Pass the same tuple again where the candidates have not changed: what was found out about it is kept.
     Raises `RequestInvalid` as `allocate` does.
     """
-    raise NotImplementedError
+    question = _Question(inventory, claims, budget)
+    candidates = keep(inventory.orders, nodes, inventory.offers)
+    groups = candidates.alone() if question.known.reads_pools else candidates.groups()
+    try:
+        chosen = best(groups, question.score, most_points(question.asked))
+        return question.refused(candidates.names(groups)) if chosen is None else question.told(chosen)
+    except BudgetSpent:
+        return Cut(question.node, budget.spent)
+
+
+class _Question:
+    """One set of claims put to an inventory, with what was found out about equal claims before."""
+
+    def __init__(self, inventory: Inventory, claims: Sequence[ResourceClaim], budget: Budget) -> None:
+        self._inventory = inventory
+        self._claims = claims
+        self._budget = budget
+        self._maker = _maker(inventory)
+        self.node = ""
+        """The node that was asked last."""
+        self.known = _known(inventory, claims)
+        self.asked = self.known.asked
+
+    def score(self, node: str, state: State) -> int | None:
+        """The score of the claims on the node, None where they do not fit there. Raises `RequestInvalid`."""
+        answer = self.answer(node, state)
+        if isinstance(answer, Wrong) and not answer.of_node:
+            raise self._invalid(answer, node)
+        return answer.score if isinstance(answer, Found) else None
+
+    def answer(self, node: str, state: State) -> Answer:
+        """What holds for the node, and for every other in the same state. Raises `BudgetSpent`."""
+        answers = self.known.answers
+        key = (state, self._pool_names(node)) if self.known.reads_pools else state
+        answer = answers.get(key)
+        if answer is None:
+            self.node = node
+            offer = self._inventory.offers.offer(node)
+            usages = self._inventory.offers.usages(offer)
+            answer = solve(self._board(offer), usages, offer.starts, self._budget)
+            if len(answers) >= KEPT_ANSWERS:
+                answers.clear()
+            answers[key] = answer
+        return answer
+
+    def told(self, node: str) -> Fits | DoesNotFit:
+        """The answer for a node that was asked, in the words of the outside."""
+        offers = self._inventory.offers
+        answer = self.answer(node, offers.state(node))
+        offer = offers.offer(node)
+        match answer:
+            case Found():
+                return fits(self._board(offer), answer, offer, self._claims, self._inventory.features)
+            case Wrong(of_node=False):
+                raise self._invalid(answer, node)
+            case _:
+                return DoesNotFit((self._story(node, (node,)),))
+
+    def refused(self, groups: Sequence[tuple[str, ...]]) -> DoesNotFit:
+        """The refusal of all nodes; those of a group are in the same state."""
+        return DoesNotFit(tuple(self._story(nodes[0], nodes) for nodes in groups))
+
+    def _story(self, node: str, nodes: tuple[str, ...]) -> NodeStory:
+        offers = self._inventory.offers
+        offer = offers.offer(node)
+        answer = self.answer(node, offers.state(node))
+        reason = named(answer.reason, offer, answer.device) if isinstance(answer, Wrong) else ""
+        return NodeStory(nodes, error=reason)
+
+    def _board(self, offer: NodeOffer) -> Board:
+        boards = self.known.boards
+        key = (offer.shape, self._pool_names(offer.node)) if self.known.reads_pools else offer.shape
+        board = boards.get(key)
+        if board is None:
+            if len(boards) >= KEPT_ANSWERS:
+                boards.clear()
+            board = boards[key] = self._maker.make(self.asked, offer, self._budget)
+        return board
+
+    def _pool_names(self, node: str) -> tuple[str, ...]:
+        return tuple(pool.key.pool for pool in self._inventory.offers.offer(node).pools)
+
+    def _invalid(self, wrong: Wrong, node: str) -> RequestInvalid:
+        offer = self._inventory.offers.offer(node)
+        return RequestInvalid(label_of(self._claims[wrong.claim]), named(wrong.reason, offer, wrong.device))
+
+
+@dataclass(slots=True, eq=False)
+class _Known:
+    """What was found out about a set of claims."""
+
+    asked: Asked
+    reads_pools: bool
+    boards: dict[object, Board] = field(default_factory=dict)
+    answers: dict[object, Answer] = field(default_factory=dict)
+
+
+def _known(inventory: Inventory, claims: Sequence[ResourceClaim]) -> _Known:
+    """What is known about claims with these specifications."""
+    key = tuple(claim.spec.model_dump_json() for claim in claims)
+    known = inventory.memo.get(key)
+    if isinstance(known, _Known):
+        return known
+    expressions = Expressions(inventory.features, inventory.mappings)
+    asked = read_requests(claims, inventory.classes, inventory.features, expressions)
+    while len(inventory.memo) >= KEPT_REQUESTS:
+        del inventory.memo[next(iter(inventory.memo))]
+    fresh = _Known(asked, _maker(inventory).reads_pools(asked))
+    inventory.memo[key] = fresh
+    return fresh
+
+
+def _maker(inventory: Inventory) -> BoardMaker:
+    expressions = Expressions(inventory.features, inventory.mappings)
+    return BoardMaker(inventory.features, expressions, inventory.memory)

@@ -1,0 +1,224 @@
+"""Cheap proofs that nothing fits, and the devices that can be left out of the search (design, section 7).
+
+All bounds hold for every assignment, so the search that follows loses no solution.
+Requests with alternatives are left out of all sums, since they may end up anywhere.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dovetail.core.attempt import Attempt
+from dovetail.core.board import Board, ValueBoard, bits, size_of
+from dovetail.core.matching import Demand, shortage
+from dovetail.core.requests import Alternative, Constraint
+from dovetail.core.sources import Element
+
+
+@dataclass(slots=True)
+class Narrowed:
+    """The devices that each alternative may still have, by its number; and what turned out impossible."""
+
+    domains: list[int]
+    impossible: bool = False
+    blocking: int | None = None
+    """The constraint that alone makes it impossible, where one does."""
+
+
+def narrow(attempt: Attempt) -> Narrowed:
+    """What can be told before any device is chosen. The attempt must be fresh, the board not delicate."""
+    board = attempt.board
+    narrowed = Narrowed([_startable(attempt, alternative) for alternative in board.asked.alternatives])
+    before: list[int] = []
+    while before != narrowed.domains and not narrowed.impossible:
+        before = list(narrowed.domains)
+        for constraint in board.asked.constraints:
+            _apply(board, constraint, narrowed)
+    if not narrowed.impossible:
+        narrowed.impossible = (
+            _is_short(board, narrowed.domains)
+            or _bundles_short(board, narrowed.domains)
+            or _counters_short(attempt, narrowed.domains)
+        )
+    return narrowed
+
+
+def needed(board: Board) -> list[tuple[Alternative, int]]:
+    """The alternatives that must be served, each with its size."""
+    return [
+        (
+            request.alternatives[0],
+            size_of(request.alternatives[0], board.alternatives[request.alternatives[0].number]),
+        )
+        for claim in board.asked.claims
+        for request in claim.requests
+        if not request.has_alternatives
+    ]
+
+
+def _startable(attempt: Attempt, alternative: Alternative) -> int:
+    """The devices that could be taken first: what is left only shrinks while others are taken."""
+    board = attempt.board
+    mask = board.alternatives[alternative.number].usable & attempt.available(alternative)
+    mask &= attempt.admitted(alternative)
+    for number in bits(mask):
+        if number in board.costs or board.sharing >> number & 1:
+            if attempt.take(alternative, number, must=False):
+                attempt.give_back()
+            else:
+                mask &= ~(1 << number)
+    return mask
+
+
+# -- constraints -------------------------------------------------------------------------------------
+
+
+def _apply(board: Board, constraint: Constraint, narrowed: Narrowed) -> None:
+    covered = {number: values for (rule, number), values in board.values.items() if rule == constraint.number}
+    wanted = [(a, size) for a, size in needed(board) if a.number in covered and size]
+    if constraint.distinct:
+        possible = _distinct_possible(covered, wanted, narrowed.domains)
+    else:
+        possible = _match(covered, wanted, narrowed.domains, board.sharing)
+    if not possible:
+        narrowed.impossible, narrowed.blocking = True, constraint.number
+
+
+def _match(
+    covered: Mapping[int, ValueBoard],
+    wanted: Sequence[tuple[Alternative, int]],
+    domains: list[int],
+    sharing: int,
+) -> bool:
+    """Leave only devices of values that can serve all requests; False where there is none."""
+    if sum(size for _, size in wanted) < 1:
+        return True
+    elements: set[Element] = set().union(*(values.groups for values in covered.values()))
+    feasible = [
+        element
+        for element in elements
+        if _can_serve(
+            [
+                Demand(domains[a.number] & covered[a.number].groups.get(element, 0), size)
+                for a, size in wanted
+            ],
+            sharing,
+        )
+    ]
+    is_single = sum(size for _, size in wanted) == 1 and len(covered) == 1
+    for number, values in covered.items():
+        mask = values.lone if is_single else 0
+        for element in feasible:
+            mask |= values.groups.get(element, 0)
+        domains[number] &= mask
+    return all(domains[a.number].bit_count() >= size for a, size in wanted)
+
+
+def _can_serve(demands: Sequence[Demand], sharing: int) -> bool:
+    if any(demand.devices.bit_count() < demand.size for demand in demands):
+        return False
+    alone = [demand for demand in demands if not demand.devices & sharing]
+    return shortage(alone) is None
+
+
+def _distinct_possible(
+    covered: Mapping[int, ValueBoard], wanted: Sequence[tuple[Alternative, int]], domains: list[int]
+) -> bool:
+    """Whether there are as many values as devices are wanted: each device takes at least one."""
+    values = {
+        element
+        for a, _ in wanted
+        for element, mask in covered[a.number].groups.items()
+        if mask & domains[a.number]
+    }
+    lone = any(covered[a.number].lone & domains[a.number] for a, _ in wanted)
+    return sum(size for _, size in wanted) <= len(values) + lone
+
+
+# -- all requests together ---------------------------------------------------------------------------
+
+
+def _is_short(board: Board, domains: Sequence[int]) -> bool:
+    """Whether the requests together want more devices than there are for them."""
+    demands = [
+        Demand(domains[a.number], size)
+        for a, size in needed(board)
+        if not a.admin and not domains[a.number] & board.sharing
+    ]
+    too_few = any(domains[a.number].bit_count() < size for a, size in needed(board))
+    return too_few or shortage(demands) is not None
+
+
+def _bundles_short(board: Board, domains: Sequence[int]) -> bool:
+    """Whether constraints that ask for the same again and again find too few places for all of them."""
+    bundles: dict[object, list[tuple[Constraint, list[tuple[Alternative, int]]]]] = {}
+    for constraint in board.asked.constraints:
+        wanted = [(a, size) for a, size in needed(board) if constraint.number in a.constraints and size]
+        if constraint.distinct or not wanted or not _is_bundle(board, domains, wanted):
+            continue
+        shape = tuple(sorted((domains[a.number], size) for a, size in wanted))
+        attribute = tuple(_groups(board, constraint, a) for a, _ in wanted[:1])
+        bundles.setdefault((constraint.attribute, shape, attribute), []).append((constraint, wanted))
+    return any(_places(board, domains, *same[0]) < len(same) for same in bundles.values() if len(same) > 1)
+
+
+def _is_bundle(board: Board, domains: Sequence[int], wanted: Iterable[tuple[Alternative, int]]) -> bool:
+    return all(
+        len(a.constraints) == 1 and not a.admin and not domains[a.number] & board.sharing for a, _ in wanted
+    )
+
+
+def _groups(board: Board, constraint: Constraint, alternative: Alternative) -> object:
+    groups = board.values[constraint.number, alternative.number].groups
+    return tuple(sorted(groups.items(), key=repr))
+
+
+def _places(
+    board: Board, domains: Sequence[int], constraint: Constraint, wanted: Iterable[tuple[Alternative, int]]
+) -> int:
+    """How many times the values have room for one bundle, each value for itself."""
+    sizes: dict[int, int] = {}
+    for alternative, size in wanted:
+        sizes[domains[alternative.number]] = sizes.get(domains[alternative.number], 0) + size
+    any_alternative = next(a for a, _ in wanted)
+    groups = board.values[constraint.number, any_alternative.number].groups
+    return sum(
+        min((domain & mask).bit_count() // size for domain, size in sizes.items()) for mask in groups.values()
+    )
+
+
+# -- counters ----------------------------------------------------------------------------------------
+
+
+def _counters_short(attempt: Attempt, domains: Sequence[int]) -> bool:
+    """Whether counter sets have too little left for all devices that a request needs."""
+    board = attempt.board
+    sizes: dict[int, int] = {}
+    for alternative, size in needed(board):
+        if not alternative.admin:
+            domain = domains[alternative.number]
+            sizes[domain] = sizes.get(domain, 0) + size
+    return any(_hosted(attempt, domain) < size for domain, size in sizes.items())
+
+
+def _hosted(attempt: Attempt, domain: int) -> int:
+    """At most how many devices of the domain can be taken, as far as counters tell."""
+    board, hosted = attempt.board, 0
+    by_set: dict[object, list[int]] = {}
+    for number in bits(domain):
+        sets = {(pool, key[0]) for (pool, key), _ in board.costs.get(number, ())}
+        if len(sets) == 1 and not board.sharing >> number & 1:
+            by_set.setdefault(sets.pop(), []).append(number)
+        else:
+            hosted += 1
+    return hosted + sum(min(len(devices), _room(attempt, devices)) for devices in by_set.values())
+
+
+def _room(attempt: Attempt, devices: Sequence[int]) -> int:
+    """How many of the cheapest device the counters of one set have room for."""
+    costs = [dict(attempt.board.costs[number]) for number in devices]
+    room = len(devices)
+    for counter in set.intersection(*(set(cost) for cost in costs)):
+        cheapest = min(cost[counter] for cost in costs)
+        if cheapest > 0:
+            room = min(room, max(attempt.left(counter), 0) // cheapest)
+    return room

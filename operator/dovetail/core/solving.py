@@ -1,0 +1,62 @@
+"""The answer for one state of one node: quickly tried, then proved impossible, then searched through."""
+
+from dataclasses import dataclass
+
+from dovetail.core.attempt import AllRefused, Attempt, BrokenDevice
+from dovetail.core.board import Board
+from dovetail.core.bounds import narrow
+from dovetail.core.budget import Budget
+from dovetail.core.search import Found, Search
+from dovetail.core.usage import Usage
+
+QUICK_FAILURES = 12
+"""So many dead ends are met before anything is proved: most searches end sooner."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotFound:
+    """There is no solution. `blocking` is the constraint that alone makes it impossible, where one does."""
+
+    blocking: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """The claim cannot be judged, or not on this node.
+
+    `device` is the number of the device concerned; `{device}` in the reason stands for its name.
+    """
+
+    claim: int
+    reason: str
+    of_node: bool
+    device: int | None = None
+
+
+Answer = Found | NotFound | Wrong
+
+
+def solve(board: Board, usages: tuple[Usage, ...], starts: tuple[int, ...], budget: Budget) -> Answer:
+    """The first solution in kube-scheduler's order, or that there is none. Raises `BudgetSpent`."""
+    if board.upfront is not None:
+        return Wrong(board.upfront.claim, board.upfront.reason, board.upfront.of_node)
+    try:
+        return _solve(board, usages, starts, budget)
+    except BrokenDevice as broken:
+        return Wrong(broken.claim, broken.reason, of_node=False, device=broken.number)
+    except AllRefused as refused:
+        return Wrong(refused.claim, refused.reason, of_node=True, device=refused.number)
+
+
+def _solve(board: Board, usages: tuple[Usage, ...], starts: tuple[int, ...], budget: Budget) -> Answer:
+    search = Search(Attempt(board, usages, starts), budget)
+    found = search.run(None if board.is_delicate else QUICK_FAILURES)
+    if found is not None:
+        return found
+    if search.is_over:
+        return NotFound()
+    narrowed = narrow(Attempt(board, usages, starts))
+    if narrowed.impossible:
+        return NotFound(narrowed.blocking)
+    rest = Search(Attempt(board, usages, starts), budget, tuple(narrowed.domains))
+    return rest.run() or NotFound()

@@ -1,0 +1,262 @@
+"""Where the value of a constraint's attribute comes from (design, section 3).
+
+In this order: a native derived attribute of the request, a derived attribute of the claim's parameters,
+a mapping, what the device publishes.
+The first source that exists decides for every device.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+from dovetail.api.claims import NativeDerivedAttribute
+from dovetail.api.mappings import ClaimParameters
+from dovetail.core.attributes import CompiledMapping, Mappings, Missing, MissingCause
+from dovetail.core.budget import Budget
+from dovetail.core.cel import Environment, Failure, Memory, Program, compile_attribute, compile_selector
+from dovetail.core.devices import DeviceView
+from dovetail.core.features import Features
+from dovetail.core.outcome import RequestInvalid
+from dovetail.core.published import OfferedDevice
+from dovetail.core.values import AttributeValue, Kind, Scalar, Unusable
+from dovetail.errors import ExpressionInvalid
+
+Element = tuple[Kind, Scalar]
+"""One value that devices can have in common; values of different types are never equal."""
+
+_POOL = re.compile(r"\bpool\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a device has of an attribute.
+
+    A `lone` value is a list where lists do not count (allocation-rules 2.10):
+    it serves a single device, and equals nothing.
+    """
+
+    elements: frozenset[Element]
+    given: tuple[Scalar, ...]
+    lone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The device lacks the attribute: no constraint takes it."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The attribute cannot be told, and the claim must not be allocated without it."""
+
+    reason: str
+
+
+Finding = Value | Absent | Broken
+
+
+class Source(Protocol):
+    """One way to get the values of an attribute.
+
+    Equal sources give equal values.
+    """
+
+    @property
+    def reads_pool(self) -> bool:
+        """Whether the pool's name may matter."""
+
+    def value(self, device: OfferedDevice, pool: str, memory: Memory, budget: Budget) -> Finding:
+        """What the device has of the attribute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The attribute as the driver publishes it."""
+
+    attribute: str
+    lists: bool
+
+    reads_pool = False
+
+    def value(self, device: OfferedDevice, pool: str, memory: Memory, budget: Budget) -> Finding:
+        """The published value."""
+        found = device.view.attributes.get(self.attribute)
+        if found is None:
+            return Absent("does not publish it")
+        if isinstance(found, Unusable):
+            return Absent(found.reason) if self.lists else Value(frozenset(), (), lone=True)
+        return _read(found, lists=self.lists)
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """An expression of the claim itself; `lists` says whether lists count."""
+
+    attribute: str
+    program: Program | str
+    lists: bool
+
+    @property
+    def reads_pool(self) -> bool:
+        """Whether the expression may read the pool."""
+        return isinstance(self.program, Program) and bool(_POOL.search(self.program.expression))
+
+    def value(self, device: OfferedDevice, pool: str, memory: Memory, budget: Budget) -> Finding:
+        """What the expression gives; an error ends the attempt, as KEP-6080 has it."""
+        if isinstance(self.program, str):
+            return Broken(self.program)
+        found = memory.derive(self.program, _view(self, device, pool), budget)
+        if isinstance(found, Failure):
+            return Broken(found.message)
+        if found is None:
+            return Absent("an empty list")
+        return _read(found, lists=self.lists)
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A mapping."""
+
+    mapping: CompiledMapping
+
+    @property
+    def reads_pool(self) -> bool:
+        """Whether an expression of the mapping may read the pool."""
+        programs = [p for rule in self.mapping.rules for p in (rule.when, rule.expression) if p is not None]
+        return any(_POOL.search(program.expression) for program in programs)
+
+    def value(self, device: OfferedDevice, pool: str, memory: Memory, budget: Budget) -> Finding:
+        """What the mapping gives; lists count whatever the gates say."""
+        found = self.mapping.derive(_view(self, device, pool), memory, budget)
+        if isinstance(found, AttributeValue):
+            return _read(found, lists=True)
+        if found.cause is MissingCause.FAILED and self.mapping.on_error == "Fail":
+            return Broken(_words(found))
+        return Absent(_words(found))
+
+
+@dataclass(frozen=True, slots=True)
+class NativeRules:
+    """The derived attributes of a request as KEP-6080 has them."""
+
+    sources: tuple[Computed, ...]
+
+    def find(self, attribute: str) -> Computed | None:
+        """The source of an attribute, where there is one."""
+        return next((source for source in self.sources if source.attribute == attribute), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _ScopedRule:
+    source: Computed
+    entry: tuple[str, ...]
+    requests: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRules:
+    """The derived attributes that a claim's parameters bring along."""
+
+    rules: tuple[_ScopedRule, ...]
+
+    def find(self, attribute: str, name: str, parent: str) -> Computed | None:
+        """The source of an attribute for a request, or an alternative of `parent`, where there is one."""
+        for rule in self.rules:
+            if (
+                rule.source.attribute == attribute
+                and _covers(rule.entry, name, parent)
+                and _covers(rule.requests, name, parent)
+            ):
+                return rule.source
+        return None
+
+
+class Expressions:
+    """Compiles the expressions of claims and classes for a set of features, and knows the mappings."""
+
+    def __init__(self, features: Features, mappings: Mappings) -> None:
+        self._lists = features.list_type_attributes
+        self._mappings = mappings
+        self._stored = Environment(features.consumable_capacity, features.list_type_attributes, stored=True)
+        self._own = Environment(consumable_capacity=True, list_type_attributes=True, own=True)
+
+    def selector(self, expression: str) -> Program | str:
+        """A compiled selector, or what is wrong with it."""
+        return _selector(expression, self._stored)
+
+    def native(self, given: Iterable[NativeDerivedAttribute]) -> NativeRules:
+        """The native derived attributes of a request; one that does not compile fails where it is used."""
+        return NativeRules(
+            tuple(
+                Computed(rule.name, _attribute(rule.expression, self._stored), self._lists) for rule in given
+            )
+        )
+
+    def of_claim(
+        self, claim: str, parameters: Iterable[tuple[tuple[str, ...], ClaimParameters]]
+    ) -> ClaimRules:
+        """The derived attributes of a claim's parameters. Raises `RequestInvalid`."""
+        rules = []
+        for requests, given in parameters:
+            for rule in given.derived_attributes:
+                program = _attribute(rule.expression, self._own)
+                if isinstance(program, str):
+                    raise RequestInvalid(claim, f"derived attribute {rule.name!r}: {program}")
+                rules.append(_ScopedRule(Computed(rule.name, program, lists=True), requests, rule.requests))
+        return ClaimRules(tuple(rules))
+
+    def source(
+        self, attribute: str, native: NativeRules, claim: ClaimRules, name: str, parent: str
+    ) -> Source:
+        """Where an attribute of a request comes from."""
+        own = native.find(attribute) or claim.find(attribute, name, parent)
+        if own is not None:
+            return own
+        mapping = self._mappings.find(attribute)
+        return Published(attribute, self._lists) if mapping is None else Mapped(mapping)
+
+
+def _view(source: Source, device: OfferedDevice, pool: str) -> DeviceView:
+    return device.view_in(pool) if source.reads_pool else device.view
+
+
+def _read(found: AttributeValue, *, lists: bool) -> Value:
+    if found.is_list and not lists:
+        return Value(frozenset(), found.values, lone=True)
+    return Value(frozenset((found.kind, value) for value in found.values), found.values)
+
+
+def _words(missing: Missing) -> str:
+    plain = {
+        MissingCause.NO_RULE: "no rule of the mapping applies to it",
+        MissingCause.NOT_PUBLISHED: "does not publish what the rule reads",
+        MissingCause.UNKNOWN: "publishes a value that means unknown",
+        MissingCause.FAILED: "the rule fails on it",
+    }[missing.cause]
+    return f"{plain}: {missing.detail}" if missing.detail else plain
+
+
+def _covers(requests: Sequence[str], name: str, parent: str) -> bool:
+    if not requests:
+        return True
+    return (parent in requests or f"{parent}/{name}" in requests) if parent else name in requests
+
+
+@lru_cache(maxsize=4096)
+def _selector(expression: str, environment: Environment) -> Program | str:
+    try:
+        return compile_selector(expression, environment)
+    except ExpressionInvalid as error:
+        return str(error)
+
+
+@lru_cache(maxsize=4096)
+def _attribute(expression: str, environment: Environment) -> Program | str:
+    try:
+        return compile_attribute(expression, environment)
+    except ExpressionInvalid as error:
+        return str(error)

@@ -1,0 +1,85 @@
+"""What of an offer is in use: masks of free and shared devices, capacity, counters and groups."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dovetail.core.features import Features
+from dovetail.core.groups import Companions, joined
+from dovetail.core.pools import PoolOffer
+from dovetail.core.published import CounterKey
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Usage:
+    """The state of an offer between two decisions; equal keys are equal states of equal offers."""
+
+    free: int
+    """Bits of the devices that nobody holds exclusively, and of those that may be shared further."""
+    shared: int
+    """Bits of the devices that somebody holds a share of."""
+    consumed: Mapping[int, Mapping[str, int]]
+    """Capacity in use, by device and capacity, in billionths."""
+    left: Mapping[CounterKey, int]
+    """What is left of each counter: negative where a driver took away what is in use."""
+    companions: Mapping[str, Companions]
+    """Who draws from each counter set."""
+    key: object
+
+
+def usage_of(offer: PoolOffer, features: Features) -> Usage:
+    """The present state of the offer; kept until the pool's holdings change."""
+    stamp = offer.holdings.stamp
+    if offer.cached is None or offer.cached[0] != stamp:
+        offer.cached = (stamp, _read(offer, features))
+    return offer.cached[1]
+
+
+def _read(offer: PoolOffer, features: Features) -> Usage:
+    free, shared = _masks(offer, features)
+    consumed = _consumed(offer)
+    used = offer.holdings.counters_used() if offer.counters else {}
+    left = {
+        (name, counter): value - used.get((name, counter), 0)
+        for name, counters in offer.counters.items()
+        for counter, value in counters.items()
+    }
+    companions = _companions(offer) if features.compatibility_groups and offer.counters else {}
+    key = (
+        free,
+        shared,
+        tuple(sorted((position, tuple(sorted(amounts.items()))) for position, amounts in consumed.items())),
+        tuple(sorted(used.items())),
+        tuple(sorted((name, tuple(sorted(c.groups)), c.groupless) for name, c in companions.items())),
+    )
+    return Usage(free, shared, consumed, left, companions, key)
+
+
+def _masks(offer: PoolOffer, features: Features) -> tuple[int, int]:
+    taken = shared = 0
+    for name in offer.holdings.whole:
+        if name in offer.index:
+            taken |= 1 << offer.index[name]
+    for name in offer.holdings.shares:
+        if name in offer.index:
+            bit = 1 << offer.index[name]
+            shared |= bit
+            # A device that is no longer shareable is free again when its last share is gone.
+            if not (features.consumable_capacity and offer.devices[offer.index[name]].multi):
+                taken |= bit
+    return ~taken & ((1 << len(offer.devices)) - 1), shared
+
+
+def _consumed(offer: PoolOffer) -> dict[int, Mapping[str, int]]:
+    return {
+        offer.index[name]: {capacity: amount for capacity, amount in amounts.items() if amount}
+        for name, amounts in offer.holdings.consumed.items()
+        if name in offer.index
+    }
+
+
+def _companions(offer: PoolOffer) -> dict[str, Companions]:
+    companions: dict[str, Companions] = {}
+    for _, parts in sorted(offer.holdings.paid().items()):
+        for part in parts:
+            companions[part.counter_set] = joined(companions.get(part.counter_set), part.groups)
+    return companions
