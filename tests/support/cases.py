@@ -40,7 +40,7 @@ class AllocationCase:
         inventory.put_node(Node.parse(self.body["node"]))
         for device_class in self.body["classes"]:
             inventory.put_class(DeviceClass.parse(device_class))
-        for published in self.body["slices"]:
+        for published in _named_apart(self.body["slices"]):
             inventory.put_slice(ResourceSlice.parse(published))
         for holder in holders_of(self.body["allocated"]):
             inventory.put_claim(ResourceClaim.parse(holder))
@@ -53,6 +53,17 @@ def read_allocation_cases(folder: Path) -> Iterator[AllocationCase]:
         body = json.loads(path.read_text())
         if isinstance(body, dict) and {"claims", "slices", "expect"} <= body.keys():
             yield AllocationCase(body.get("name", path.stem), body)
+
+
+def _named_apart(slices: Sequence[Json]) -> Iterator[Json]:
+    """The slices with names that differ, as they do in a cluster: a repeated name gets a longer one."""
+    seen: set[str] = set()
+    for number, published in enumerate(slices):
+        metadata = dict(published["metadata"])
+        if metadata["name"] in seen:
+            metadata["name"] += f"~{number:03}"
+        seen.add(metadata["name"])
+        yield {**published, "metadata": metadata}
 
 
 def features_of(names: Sequence[str]) -> Features:

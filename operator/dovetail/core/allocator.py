@@ -10,7 +10,7 @@ from dovetail.core.inventory import Inventory
 from dovetail.core.offers import NodeOffer
 from dovetail.core.outcome import Cut, DoesNotFit, Fits, Placement, RequestInvalid
 from dovetail.core.ranking import State, best, keep
-from dovetail.core.refusals import NodeStory
+from dovetail.core.refusals import NodeStory, PoolCause
 from dovetail.core.requests import Asked, label_of, read_requests
 from dovetail.core.results import fits
 from dovetail.core.search import Found, most_points
@@ -117,8 +117,7 @@ class _Question:
         offers = self._inventory.offers
         offer = offers.offer(node)
         answer = self.answer(node, offers.state(node))
-        reason = named(answer.reason, offer, answer.device) if isinstance(answer, Wrong) else ""
-        return NodeStory(nodes, error=reason)
+        return NodeStory(nodes, error=_error(answer, offer))
 
     def _board(self, offer: NodeOffer) -> Board:
         boards = self.known.boards
@@ -136,6 +135,16 @@ class _Question:
     def _invalid(self, wrong: Wrong, node: str) -> RequestInvalid:
         offer = self._inventory.offers.offer(node)
         return RequestInvalid(label_of(self._claims[wrong.claim]), named(wrong.reason, offer, wrong.device))
+
+
+def _error(answer: Answer, offer: NodeOffer) -> str:
+    """What kube-scheduler would report as an error of the node."""
+    if isinstance(answer, Wrong):
+        return named(answer.reason, offer, answer.device)
+    for refused in offer.refused:
+        if refused.cause is PoolCause.INVALID:
+            return f"pool {refused.pool.driver}/{refused.pool.pool} contradicts itself: {refused.detail}"
+    return ""
 
 
 @dataclass(slots=True, eq=False)
