@@ -97,10 +97,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """`up` prints what a shell should evaluate; `down` says what it ended."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("what", choices=["up", "down"])
-    if parser.parse_args(arguments).what == "up":
-        print(up(), end="")
+    parser.add_argument("--home", type=Path, default=HOME, help="where its files are kept")
+    wish = parser.parse_args(arguments)
+    if wish.what == "up":
+        print(up(wish.home), end="")
     else:
-        print(f"{down()} programs ended", file=sys.stderr)
+        print(f"{down(wish.home)} programs ended", file=sys.stderr)
     return 0
 
 

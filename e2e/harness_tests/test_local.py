@@ -9,26 +9,30 @@ from pathlib import Path
 
 import yaml
 
-from e2e.harness import local
+from e2e.harness.local import NODES
+from e2e.harness.objects import ROOT
+
+
+def call(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as a person would."""
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
 
 
 def test_a_cluster_outlives_the_command_that_started_it(tmp_path: Path) -> None:
     """It is started once, answers to its kubeconfig, has the example nodes, and goes when it is told to."""
     home = tmp_path / "cluster"
+    local = (sys.executable, "-m", "e2e.harness.local", "--home", str(home))
     try:
-        shown = local.up(home)
-        assert local.up(home) == shown
+        shown = call(*local, "up").stdout
+        assert call(*local, "up").stdout == shown
 
         kubeconfig = re.findall(r"^export KUBECONFIG=(.+)$", shown, re.MULTILINE)[-1]
-        kubectl = [str(Path(sys.executable).parent / "kubectl"), "--kubeconfig", kubeconfig]
-        nodes = subprocess.run(
-            [*kubectl, "get", "nodes", "-o", "yaml"], capture_output=True, text=True, check=True
-        )
-        names = {item["metadata"]["name"] for item in yaml.safe_load(nodes.stdout)["items"]}
-        assert names == set(local.NODES)
+        kubectl = str(Path(sys.executable).parent / "kubectl")
+        nodes = call(kubectl, "--kubeconfig", kubeconfig, "get", "nodes", "-o", "yaml").stdout
+        assert {item["metadata"]["name"] for item in yaml.safe_load(nodes)["items"]} == set(NODES)
     finally:
-        ended = local.down(home)
+        ended = call(*local, "down").stderr
 
-    assert ended == 5
+    assert ended == "5 programs ended\n"
     assert not home.exists()
-    assert local.down(home) == 0
+    assert call(*local, "down").stderr == "0 programs ended\n"
