@@ -3,6 +3,9 @@
 import asyncio
 import os
 import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import kopf
 import structlog
@@ -59,14 +62,13 @@ def run(settings: Settings) -> int:
     """Run the operator until it is told to stop; the answer is the exit code."""
     set_up_logging(form=settings.log_format, level=settings.log_level)
     try:
-        return asyncio.run(operate(settings))
+        return asyncio.run(operate(Context(settings)))
     except KeyboardInterrupt:
         return 0
 
 
-async def operate(settings: Settings, *, stop: asyncio.Event | None = None) -> int:
-    """The same within a running event loop; `stop` ends it."""
-    context = Context(settings, stop=stop)
+async def operate(context: Context) -> int:
+    """The same within a running event loop, which has to be the operator's own: Kopf ends its tasks."""
     try:
         await kopf.operator(memo=context, standalone=True, clusterwide=True, stop_flag=context.stop)
     except Exception as error:
@@ -76,10 +78,31 @@ async def operate(settings: Settings, *, stop: asyncio.Event | None = None) -> i
     return 1 if context.has_failed else 0
 
 
+@asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[Context]:
+    """The operator in a thread, and an event loop, of its own while the block lasts.
+
+    Entered when it is ready; raises `DovetailError` where it cannot start.
+    """
+    context = Context(settings)
+    over = asyncio.get_running_loop().run_in_executor(None, lambda: asyncio.run(operate(context)))
+    ready = asyncio.wrap_future(context.ready)
+    try:
+        first: list[asyncio.Future[Any]] = [over, ready]
+        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        if not ready.done():
+            ready.cancel()
+            raise DovetailError("the operator could not start; its log says why")
+        yield context
+    finally:
+        context.request_stop()
+        await over
+
+
 def _own_context() -> Context:
     """The context under `kopf run`: settings come from the environment, and a failure ends the process."""
     settings = Settings()
     set_up_logging(form=settings.log_format, level=settings.log_level)
     context = Context(settings)
-    context.when_failed = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    context.end_process = lambda: os.kill(os.getpid(), signal.SIGTERM)
     return context

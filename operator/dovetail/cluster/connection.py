@@ -47,7 +47,9 @@ async def read_configuration() -> Any:
         if in_cluster():
             config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
         else:
-            await config.load_kube_config(client_configuration=configuration)
+            await config.load_kube_config(
+                config_file=os.environ.get("KUBECONFIG"), client_configuration=configuration
+            )
     except (ConfigException, OSError) as error:
         raise Unavailable("reading the cluster's address", str(error)) from error
     configuration.connection_pool_maxsize = CONNECTIONS

@@ -1,7 +1,7 @@
 """What Kopf hands to every handler: the one operation of this process."""
 
-import asyncio
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Self
 
 from dovetail.services.operation import Operation, make_operation
@@ -9,22 +9,25 @@ from dovetail.services.settings import Settings
 
 
 class Context:
-    """Kopf copies its memo for every object; this one is shared by all."""
+    """Kopf copies its memo for every object; this one is shared by all.
 
-    def __init__(self, settings: Settings, *, stop: asyncio.Event | None = None) -> None:
+    `ready` is done when decisions can begin, `stop` ends the operator; both may be used from other threads.
+    """
+
+    def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.operation: Operation | None = None
-        self.stop = stop or asyncio.Event()
-        """Ends the operator when it is set."""
+        self.ready: Future[None] = Future()
+        self.stop: Future[None] = Future()
         self.has_failed = False
-        self.when_failed: Callable[[], None] = self.stop.set
+        self.end_process: Callable[[], None] = self.request_stop
 
     def __copy__(self) -> Self:
         return self
 
     async def begin(self) -> None:
         """Connect and start; raises where the cluster cannot be served."""
-        self.operation = await make_operation(self.settings, failed=self.fail)
+        self.operation = await make_operation(self.settings, failed=self.fail, ready=self._be_ready)
         await self.operation.begin()
 
     async def end(self) -> None:
@@ -35,7 +38,16 @@ class Context:
     def fail(self) -> None:
         """End the process: another one may do better."""
         self.has_failed = True
-        self.when_failed()
+        self.end_process()
+
+    def request_stop(self) -> None:
+        """Stop soon; harmless when repeated."""
+        if not self.stop.done():
+            self.stop.set_result(None)
+
+    def _be_ready(self) -> None:
+        if not self.ready.done():
+            self.ready.set_result(None)
 
 
 def context_in(memo: object) -> Context:

@@ -2,7 +2,7 @@
 
 import kopf
 
-from dovetail.api.kinds import CLAIM, CLASS, MAPPING, NODE, POD, SLICE, TAINT_RULE, TEMPLATE, Kind
+from dovetail.api.kinds import CLAIM, CLASS, MAPPING, NODE, OWNERSHIP, POD, SLICE, TAINT_RULE, TEMPLATE, Kind
 from dovetail.handlers.context import context_in
 from dovetail.services.picture import Json
 
@@ -64,3 +64,9 @@ async def mapping_seen(event: kopf.RawEvent, memo: object, **_: object) -> None:
 async def taint_rule_seen(event: kopf.RawEvent, memo: object, **_: object) -> None:
     """A taint rule came, changed or went: devices may be refused, or taken again."""
     _observe(TAINT_RULE, event, memo)
+
+
+@kopf.on.event(*_selector(OWNERSHIP))
+async def ownership_seen(event: kopf.RawEvent, memo: object, **_: object) -> None:
+    """An ownership came, changed or went: other devices are fenced."""
+    _observe(OWNERSHIP, event, memo)

@@ -90,7 +90,7 @@ class Desk:
             # A fault of ours with one object must not stop the work on the others.
             log.exception("fault")
             self._metrics.failures.labels(self._name, type(error).__name__).inc()
-            self.queue.mark_later(key, self._pause(key))
+            self.queue.hold(key, self._pause(key))
         finally:
             self._slots.release()
             self.queue.done(key)
@@ -102,7 +102,7 @@ class Desk:
             pause = max(pause, error.retry_after_seconds)
         (log.info if is_conflict else log.warning)("tried_again_later", error=str(error), seconds=pause)
         self._metrics.failures.labels(self._name, type(error).__name__).inc()
-        self.queue.mark_later(key, pause)
+        self.queue.hold(key, pause)
         if self._on_failure is not None:
             try:
                 await self._on_failure(key, error)

@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 from aiohttp import web
 
-from dovetail.api.kinds import Kind
+from dovetail.api.kinds import TAINT_RULE, Kind
 from dovetail.cluster.connection import connect, own_namespace
 from dovetail.cluster.pen import Pen
 from dovetail.cluster.reader import Reader
@@ -27,6 +27,7 @@ from dovetail.services.conditions import Conditions
 from dovetail.services.consumers import Consumers
 from dovetail.services.desk import Desk
 from dovetail.services.generation import Generation
+from dovetail.services.guard import Guard
 from dovetail.services.healing import Healing
 from dovetail.services.health import Health, serve_health
 from dovetail.services.leadership import Alone, Leadership
@@ -58,11 +59,18 @@ FIRST_LIST_ATTEMPTS = 5
 class Operation:
     """Everything that runs beside Kopf.
 
-    `begin` starts it, `end` stops it; `failed` is called where it cannot go on.
+    `begin` starts it, `end` stops it.
+    `ready` is called when the picture is complete, `failed` where the operator cannot go on.
     """
 
     def __init__(
-        self, settings: Settings, *, wire: Wire, cluster: Cluster, failed: Callable[[], None]
+        self,
+        settings: Settings,
+        *,
+        wire: Wire,
+        cluster: Cluster,
+        failed: Callable[[], None],
+        ready: Callable[[], None],
     ) -> None:
         self.settings = settings
         self.cluster = cluster
@@ -70,6 +78,7 @@ class Operation:
         self.picture = Picture()
         self.health = Health(stalled_after_seconds=max(3 * settings.resync_seconds, 60.0))
         self._failed = failed
+        self._ready = ready
         self._wire = wire
         self._tasks: list[asyncio.Task[Any]] = []
         self._runner: web.AppRunner | None = None
@@ -123,6 +132,7 @@ class Operation:
             clock=clock,
         )
         self._reports = MappingReports(pen=self._pen, picture=self.picture, mind=self._mind, now=now_text)
+        self._guard = self._make_guard()
         self._pods = Desk(
             "pod",
             serve=self._serving.serve,
@@ -159,6 +169,7 @@ class Operation:
         self.picture.follow(self._mind.post)
         self.picture.follow(self._consumers.follow)
         self.picture.follow(self._clashes.follow)
+        self.picture.follow(self._guard.follow)
         self.picture.follow(self._reconciler.follow)
         self._mind.on_meaning(self._reconciler.understand)
         self._mind.on_problem(self._report_problem)
@@ -171,6 +182,7 @@ class Operation:
         self._spawn("notices", self._notices.run())
         self._spawn("pods", self._pods.run())
         self._spawn("claims", self._claims.run())
+        self._spawn("guard", self._guard.run())
         self._spawn("mappings", self._reports.run(lambda: self.leadership.is_leading))
         self._spawn("healing", self._heal())
 
@@ -226,6 +238,7 @@ class Operation:
         may_work = self.leadership.is_leading and self.health.ready and not self._is_ending
         self._pods.open(may_work)
         self._claims.open(may_work)
+        self._guard.open(may_work)
 
     async def _heal(self) -> None:
         for attempt in range(FIRST_LIST_ATTEMPTS):
@@ -238,6 +251,7 @@ class Operation:
                 log.warning("list_failed", error=str(error))
                 await asyncio.sleep(1 + attempt)
         self.health.ready = True
+        self._ready()
         self.health.beat()
         self._open_desks()
         log.info("operator_ready", version=self.cluster.version, leading=self.leadership.is_leading)
@@ -293,6 +307,18 @@ class Operation:
             seconds=self.settings.lease_seconds,
         )
 
+    def _make_guard(self) -> Guard:
+        return Guard(
+            mind=self._mind,
+            picture=self.picture,
+            pen=self._pen,
+            metrics=self.metrics,
+            audit_seconds=self.settings.audit_seconds,
+            is_ready=lambda: self.health.ready,
+            serves_rules=TAINT_RULE.plural in self.cluster.optional,
+            now=now_text,
+        )
+
     def _make_generation(self) -> Generation:
         return Generation(
             pen=self._pen,
@@ -330,7 +356,9 @@ def lease_namespace(settings: Settings) -> str:
     return settings.lease_namespace or os.environ.get("POD_NAMESPACE") or own_namespace() or "kube-system"
 
 
-async def make_operation(settings: Settings, *, failed: Callable[[], None]) -> Operation:
+async def make_operation(
+    settings: Settings, *, failed: Callable[[], None], ready: Callable[[], None]
+) -> Operation:
     """Connect, examine the cluster and build everything; raises `ClusterUnsuited` or a `ClusterError`."""
     wire = Wire(await connect(), timeout_seconds=settings.request_timeout_seconds)
     try:
@@ -339,4 +367,4 @@ async def make_operation(settings: Settings, *, failed: Callable[[], None]) -> O
         await wire.close()
         raise
     log.info("cluster_examined", version=cluster.version, optional=sorted(cluster.optional))
-    return Operation(settings, wire=wire, cluster=cluster, failed=failed)
+    return Operation(settings, wire=wire, cluster=cluster, failed=failed, ready=ready)

@@ -46,9 +46,7 @@ def _rights(settings: Settings, lease_namespace: str, optional: frozenset[str]) 
     yield Right("resource.k8s.io", "resourceclaims", "get", "see what became of a write without an answer")
     if "derivedattributes" in optional:
         yield from _reading("dovetail.dev", "derivedattributes", "read mappings")
-        yield Right(
-            "dovetail.dev", "derivedattributes/status", "patch", "say which devices a mapping serves"
-        )
+        yield Right("dovetail.dev", "derivedattributes/status", "patch", "say which devices a mapping serves")
     if "devicetaintrules" in optional:
         yield from _reading("resource.k8s.io", "devicetaintrules", "respect tainted devices")
     if "deviceownerships" in optional:

@@ -54,6 +54,7 @@ class Waiting:
         self._busy: set[Key] = set()
         self._again: set[Key] = set()
         self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._held: dict[Key, float] = {}
         self._some = asyncio.Event()
         self._pacer = Pacer(lambda: asyncio.get_running_loop().time())
 
@@ -70,7 +71,7 @@ class Waiting:
         if key in self._busy:
             self._again.add(key)
         elif key not in self._marked:
-            wait = self._pacer.delay(key)
+            wait = self._rest_of_hold(key) or self._pacer.delay(key)
             if wait > 0:
                 self.mark_later(key, wait)
             else:
@@ -79,7 +80,7 @@ class Waiting:
     def mark_later(self, key: Key, seconds: float) -> None:
         """Look at the pod after a while, or earlier where it is marked before; the earlier timer wins."""
         loop = asyncio.get_running_loop()
-        at = loop.time() + seconds
+        at = loop.time() + max(seconds, self._rest_of_hold(key))
         timer = self._timers.get(key)
         if timer is not None and timer.when() <= at:
             return
@@ -87,8 +88,14 @@ class Waiting:
             timer.cancel()
         self._timers[key] = loop.call_at(at, self._due, key)
 
+    def hold(self, key: Key, seconds: float) -> None:
+        """Look at the pod after a while, and not before, whatever happens: it has failed."""
+        self._held[key] = asyncio.get_running_loop().time() + seconds
+        self.mark_later(key, seconds)
+
     def forget(self, key: Key) -> None:
         """The pod is gone."""
+        self._held.pop(key, None)
         self._pacer.forget(key)
         timer = self._timers.pop(key, None)
         if timer is not None:
@@ -111,10 +118,21 @@ class Waiting:
             self._again.discard(key)
             self.mark(key)
 
+    def _rest_of_hold(self, key: Key) -> float:
+        until = self._held.get(key)
+        if until is None:
+            return 0.0
+        rest = until - asyncio.get_running_loop().time()
+        if rest <= 0:
+            del self._held[key]
+        return max(rest, 0.0)
+
     def _due(self, key: Key) -> None:
         self._timers.pop(key, None)
         if key in self._busy:
             self._again.add(key)
+        elif rest := self._rest_of_hold(key):
+            self.mark_later(key, rest)
         elif key not in self._marked:
             self._push(key)
 

@@ -1,0 +1,160 @@
+"""Builders of what a cluster holds, with defaults: a test names only what it is about."""
+
+from typing import Any
+
+Body = dict[str, Any]
+
+GATE = "dovetail.dev/allocation"
+
+
+def node(name: str = "n1", *, cpu: str = "8", **spec: Any) -> Body:
+    """A node that is ready and has room."""
+    amounts = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "spec": spec,
+        "status": {
+            "capacity": amounts,
+            "allocatable": amounts,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def device(name: str, **attributes: int | str | bool) -> Body:
+    """A device with attributes under bare names."""
+    kinds = {bool: "bool", int: "int", str: "string"}
+    return {
+        "name": name,
+        "attributes": {key: {kinds[type(value)]: value} for key, value in attributes.items()},
+    }
+
+
+def slice_of(driver: str, *devices: Body, node: str = "n1", generation: int = 1) -> Body:
+    """All devices of a driver on a node."""
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": f"{node}-{driver}"},
+        "spec": {
+            "driver": driver,
+            "nodeName": node,
+            "pool": {"name": node, "generation": generation, "resourceSliceCount": 1},
+            "devices": list(devices),
+        },
+    }
+
+
+def gpus(*places: int, node: str = "n1") -> Body:
+    """GPUs of gpu.nvidia.com, one per NUMA node named."""
+    devices = [device(f"gpu-{index}", numa=place) for index, place in enumerate(places)]
+    return slice_of("gpu.nvidia.com", *devices, node=node)
+
+
+def nics(*places: int, node: str = "n1") -> Body:
+    """NICs of dra.net, one per NUMA node named."""
+    devices = [device(f"nic-{index}", numaNode=place) for index, place in enumerate(places)]
+    return slice_of("dra.net", *devices, node=node)
+
+
+def device_class(name: str, driver: str) -> Body:
+    """A class of one driver's devices."""
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": name},
+        "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]},
+    }
+
+
+CLASSES = (device_class("gpu", "gpu.nvidia.com"), device_class("nic", "dra.net"))
+
+
+def request(name: str, count: int = 1) -> Body:
+    """Devices of the class of the request's name."""
+    return {"name": name, "exactly": {"deviceClassName": name, "count": count}}
+
+
+def aligned(*requests: str, attribute: str = "dovetail.dev/numaNode", **counts: int) -> Body:
+    """The specification of a claim whose requests share an attribute."""
+    wanted = [request(name, counts.get(name, 1)) for name in requests or ("gpu", "nic")]
+    return {"devices": {"requests": wanted, "constraints": [{"matchAttribute": attribute}]}}
+
+
+def plain(*requests: str) -> Body:
+    """The specification of a claim without constraints: kube-scheduler's own."""
+    return {"devices": {"requests": [request(name) for name in requests]}}
+
+
+def template(name: str = "pair", spec: Body | None = None) -> Body:
+    """A template for claims."""
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"spec": spec or aligned()},
+    }
+
+
+def claim(name: str, spec: Body | None = None) -> Body:
+    """A claim that a user made."""
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec or aligned(),
+    }
+
+
+def pod(
+    name: str = "p",
+    *,
+    template: str = "pair",
+    claim: str = "",
+    gates: tuple[str, ...] = (GATE,),
+    cpu: str = "100m",
+    **spec: Any,
+) -> Body:
+    """A pod with one claim, from a template or by name, behind our gate."""
+    source = {"resourceClaimName": claim} if claim else {"resourceClaimTemplateName": template}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "schedulingGates": [{"name": gate} for gate in gates],
+            "resourceClaims": [{"name": "devices", **source}],
+            "containers": [
+                {
+                    "name": "main",
+                    "image": "registry.k8s.io/pause",
+                    "resources": {"requests": {"cpu": cpu}, "claims": [{"name": "devices"}]},
+                }
+            ],
+        }
+        | spec,
+    }
+
+
+def is_running(body: Body) -> bool:
+    """The pod has a node and runs."""
+    return body.get("status", {}).get("phase") == "Running"
+
+
+def running_pod(name: str) -> Any:
+    """A condition to wait for."""
+    return lambda body: body["metadata"]["name"] == name and is_running(body)
+
+
+def devices_of(body: Body) -> list[str]:
+    """The names of the devices that a claim has."""
+    results = body["status"]["allocation"]["devices"]["results"]
+    return [result["device"] for result in results]
+
+
+def condition(body: Body) -> Body:
+    """The pod's condition of ours, or an empty one."""
+    conditions = body.get("status", {}).get("conditions", [])
+    return next((entry for entry in conditions if entry["type"] == "dovetail.dev/Allocated"), {})
