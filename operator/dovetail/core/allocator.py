@@ -1,24 +1,33 @@
 """Devices for the claims of one pod: on one node, or on the best of several."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dovetail.api.claims import ResourceClaim
+from dovetail.core.attempt import Attempt
 from dovetail.core.board import Board, BoardMaker, named
 from dovetail.core.budget import Budget, BudgetSpent
+from dovetail.core.helping import release_on, without_constraints
 from dovetail.core.inventory import Inventory
 from dovetail.core.offers import NodeOffer
 from dovetail.core.outcome import Cut, DoesNotFit, Fits, Placement, RequestInvalid
 from dovetail.core.ranking import State, best, keep
-from dovetail.core.refusals import NodeStory, PoolCause
+from dovetail.core.refusals import DropConstraint, Help, NodeStory, PoolCause
 from dovetail.core.requests import Asked, label_of, read_requests
 from dovetail.core.results import fits
 from dovetail.core.search import Found, most_points
-from dovetail.core.solving import Answer, Wrong, solve
+from dovetail.core.solving import Answer, NotFound, Wrong, solve
 from dovetail.core.sources import Expressions
+from dovetail.core.stories import Scene, gather, tell
 
 KEPT_REQUESTS = 256
 """So many different sets of claims are remembered, with what was found out about each."""
+
+HELPED_STORIES = 3
+"""So many stories, the nearest misses, are looked into for what would help."""
+
+HELP_STEPS = 20_000
+"""So many steps are spent on what would help; no more is said when they are used up."""
 
 KEPT_ANSWERS = 20_000
 """So many answers are remembered for one set of claims."""
@@ -84,7 +93,7 @@ class _Question:
     def answer(self, node: str, state: State) -> Answer:
         """What holds for the node, and for every other in the same state. Raises `BudgetSpent`."""
         answers = self.known.answers
-        key = (state, self._pool_names(node)) if self.known.reads_pools else state
+        key = self._key(node, state)
         answer = answers.get(key)
         if answer is None:
             self.node = node
@@ -107,17 +116,52 @@ class _Question:
             case Wrong(of_node=False):
                 raise self._invalid(answer, node)
             case _:
-                return DoesNotFit((self._story(node, (node,)),))
+                return self.refused([(node,)])
 
     def refused(self, groups: Sequence[tuple[str, ...]]) -> DoesNotFit:
         """The refusal of all nodes; those of a group are in the same state."""
-        return DoesNotFit(tuple(self._story(nodes[0], nodes) for nodes in groups))
+        stories = gather((self._story(nodes[0]), nodes) for nodes in groups)
+        return DoesNotFit(stories, tuple(self._help([story.nodes[0] for story in stories[:HELPED_STORIES]])))
 
-    def _story(self, node: str, nodes: tuple[str, ...]) -> NodeStory:
-        offers = self._inventory.offers
-        offer = offers.offer(node)
-        answer = self.answer(node, offers.state(node))
-        return NodeStory(nodes, error=_error(answer, offer))
+    def _story(self, node: str) -> NodeStory:
+        offers, stories = self._inventory.offers, self.known.stories
+        state = offers.state(node)
+        labels = tuple(label_of(claim) for claim in self._claims)
+        key = (self._key(node, state), labels)
+        story = stories.get(key)
+        if story is None:
+            offer = offers.offer(node)
+            answer = self.answer(node, state)
+            attempt = Attempt(self._board(offer), offers.usages(offer), offer.starts)
+            scene = Scene(attempt, offer, labels)
+            blocking = answer.blocking if isinstance(answer, NotFound) else None
+            story = tell(scene, error=_error(answer, offer), blocking=blocking)
+            if len(stories) >= KEPT_ANSWERS:
+                stories.clear()
+            stories[key] = story
+        return story
+
+    def _help(self, nodes: Sequence[str]) -> Iterator[Help]:
+        """What would help on these nodes; silent about what cannot be told cheaply."""
+        budget = Budget(HELP_STEPS)
+        try:
+            yield from self._constraint_help(nodes, budget)
+            for node in nodes:
+                offer = self._inventory.offers.offer(node)
+                release = release_on(self._inventory, offer, self._board(offer), budget)
+                if release is not None:
+                    yield release
+                    return
+        except BudgetSpent:
+            return
+
+    def _constraint_help(self, nodes: Sequence[str], budget: Budget) -> Iterator[Help]:
+        for index, attribute, claims in without_constraints(self._claims):
+            question = _Question(self._inventory, claims, budget)
+            for node in nodes:
+                if isinstance(question.answer(node, self._inventory.offers.state(node)), Found):
+                    yield DropConstraint(label_of(self._claims[index]), attribute, node)
+                    break
 
     def _board(self, offer: NodeOffer) -> Board:
         boards = self.known.boards
@@ -128,6 +172,9 @@ class _Question:
                 boards.clear()
             board = boards[key] = self._maker.make(self.asked, offer, self._budget)
         return board
+
+    def _key(self, node: str, state: State) -> object:
+        return (state, self._pool_names(node)) if self.known.reads_pools else state
 
     def _pool_names(self, node: str) -> tuple[str, ...]:
         return tuple(pool.key.pool for pool in self._inventory.offers.offer(node).pools)
@@ -155,6 +202,7 @@ class _Known:
     reads_pools: bool
     boards: dict[object, Board] = field(default_factory=dict)
     answers: dict[object, Answer] = field(default_factory=dict)
+    stories: dict[object, NodeStory] = field(default_factory=dict)
 
 
 def _known(inventory: Inventory, claims: Sequence[ResourceClaim]) -> _Known:

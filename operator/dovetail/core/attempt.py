@@ -7,6 +7,7 @@ from dovetail.core.board import Board, PooledCounter
 from dovetail.core.capacity import fits_beside
 from dovetail.core.constraints import State, admitted, after
 from dovetail.core.groups import Companions, joined
+from dovetail.core.refusals import Cause
 from dovetail.core.requests import Alternative
 from dovetail.core.usage import Usage
 
@@ -148,6 +149,17 @@ class Attempt:
         self.results[alternative.claim].append(taken.chosen)
         self._taken.append(taken)
         return True
+
+    def obstacle(self, alternative: Alternative, number: int) -> Cause:
+        """What keeps a device from being taken that selectors, taints and constraints would let pass."""
+        if self.board.sharing >> number & 1 and not self._has_room(
+            number, self._amounts(alternative, number)
+        ):
+            return Cause.NO_CAPACITY
+        costs = self.board.costs.get(number, ())
+        if any(self.left(counter) < amount for counter, amount in costs):
+            return Cause.NO_COUNTERS
+        return Cause.INCOMPATIBLE
 
     def give_back(self) -> Chosen:
         """Undo the newest `take`."""

@@ -27,7 +27,7 @@ class Narrowed:
 def narrow(attempt: Attempt) -> Narrowed:
     """What can be told before any device is chosen. The attempt must be fresh, the board not delicate."""
     board = attempt.board
-    narrowed = Narrowed([_startable(attempt, alternative) for alternative in board.asked.alternatives])
+    narrowed = Narrowed([startable(attempt, alternative) for alternative in board.asked.alternatives])
     before: list[int] = []
     while before != narrowed.domains and not narrowed.impossible:
         before = list(narrowed.domains)
@@ -55,7 +55,7 @@ def needed(board: Board) -> list[tuple[Alternative, int]]:
     ]
 
 
-def _startable(attempt: Attempt, alternative: Alternative) -> int:
+def startable(attempt: Attempt, alternative: Alternative) -> int:
     """The devices that could be taken first: what is left only shrinks while others are taken."""
     board = attempt.board
     mask = board.alternatives[alternative.number].usable & attempt.available(alternative)

@@ -1,8 +1,166 @@
 """Refusals in words: one sentence that names what stands in the way and what would help."""
 
+from collections.abc import Iterator, Mapping, Sequence
+
 from dovetail.core.outcome import DoesNotFit
+from dovetail.core.refusals import (
+    Cause,
+    ConstraintStory,
+    DropConstraint,
+    Help,
+    NodeStory,
+    PoolCause,
+    PoolRefusal,
+    Release,
+    RequestStory,
+    Share,
+)
+
+MOST_STORIES = 3
+"""So many kinds of nodes are described; the rest is counted."""
+
+MOST_NAMES = 3
+"""So many names are written out in one list."""
+
+_CAUSES: Mapping[Cause, str] = {
+    Cause.IN_USE: "in use",
+    Cause.NOT_SELECTED: "not selected",
+    Cause.NO_CAPACITY: "short of capacity",
+    Cause.NOT_SUPPORTED: "not supported by the node",
+    Cause.NO_COUNTERS: "short of shared counters",
+    Cause.INCOMPATIBLE: "incompatible with partitions in use",
+    Cause.TAINTED: "tainted",
+    Cause.NO_ATTRIBUTE: "without the attribute of a constraint",
+}
 
 
 def explain(refused: DoesNotFit) -> str:
-    """One sentence, the same for the same causes: which attribute, driver, device or number, and what would help."""
-    raise NotImplementedError
+    """One sentence, the same for the same causes: what is in the way, by name and number, and what would help."""
+    if not refused.stories:
+        return "There is no node to allocate on."
+    stories = refused.stories[:MOST_STORIES]
+    parts = [f"{_nodes(story.nodes)}: {_story(story)}" for story in stories]
+    rest = sum(len(story.nodes) for story in refused.stories[MOST_STORIES:])
+    if rest:
+        parts.append(f"{_count(rest, 'more node')} for other reasons")
+    sentence = "; ".join(parts)
+    if refused.help:
+        sentence += f"; it would fit {' or '.join(map(_help, refused.help[:2]))}"
+    return f"Nothing fits: {sentence}."
+
+
+def _story(story: NodeStory) -> str:
+    if story.error:
+        return story.error
+    phrases = list(dict.fromkeys(_phrases(story)))
+    return (
+        ", and ".join(phrases[:MOST_NAMES]) or "its requests and constraints cannot all be satisfied together"
+    )
+
+
+def _phrases(story: NodeStory) -> Iterator[str]:
+    """What stands in the way, the plainest first: what is missing, what is short, what is too much together."""
+    constraints = sorted(story.constraints, key=lambda constraint: not constraint.blocking)
+    for constraint in constraints:
+        yield from _missing(constraint)
+    short = [request for request in story.requests if request.usable < request.wanted]
+    for request in short:
+        if Cause.NO_ATTRIBUTE not in request.causes or request.selected < request.wanted:
+            yield _short(request)
+    if short:
+        yield from map(_pool, story.pools)
+    for constraint in constraints:
+        yield from _best(constraint)
+    if not short:
+        yield from _crowded(story.requests)
+        yield from _together(story.constraints)
+
+
+def _missing(constraint: ConstraintStory) -> Iterator[str]:
+    for driver, reason in constraint.missing.items():
+        yield f"{constraint.attribute} is missing on all devices of {driver} ({reason})"
+
+
+def _short(request: RequestStory) -> str:
+    if not request.selected:
+        return f"no device is selected by request {request.request}"
+    causes = [
+        f"{count} {_CAUSES[cause]}"
+        for cause, count in sorted(request.causes.items())
+        if cause is not Cause.NOT_SELECTED
+    ]
+    why = f": {', '.join(causes)}" if causes else ""
+    drivers = _names(request.drivers)
+    return (
+        f"request {request.request} needs {_count(request.wanted, 'device')} of {drivers}, and "
+        f"{request.usable} of {request.selected} can be taken{why}"
+    )
+
+
+def _pool(pool: PoolRefusal) -> str:
+    state = "incomplete" if pool.cause is PoolCause.INCOMPLETE else "contradictory"
+    return f"pool {pool.pool.driver}/{pool.pool.pool} is {state} ({pool.detail})"
+
+
+def _best(constraint: ConstraintStory) -> Iterator[str]:
+    if constraint.distinct:
+        if constraint.values < constraint.wanted:
+            values = _count(constraint.values, "distinct value")
+            yield f"{constraint.attribute} has {values}, {constraint.wanted} needed"
+    elif any(share.usable < share.wanted for share in constraint.shares) and constraint.value is not None:
+        shares = " and ".join(map(_share, constraint.shares))
+        yield f"at best {shares} on {constraint.attribute} {_value(constraint.value)}"
+
+
+def _share(share: Share) -> str:
+    return f"{share.usable} of {_count(share.wanted, 'device')} of {share.driver} ({share.request})"
+
+
+def _crowded(requests: Sequence[RequestStory]) -> Iterator[str]:
+    """Requests for the same devices that want more of them together than there are."""
+    groups: dict[tuple[str, tuple[str, ...], int], list[RequestStory]] = {}
+    for request in requests:
+        if "/" not in request.request:
+            groups.setdefault((request.claim, request.drivers, request.usable), []).append(request)
+    for (_, drivers, usable), group in groups.items():
+        wanted = sum(request.wanted for request in group)
+        if wanted > usable:
+            names = _names([request.request for request in group])
+            yield f"{names} together need {wanted} devices of {_names(drivers)}, and {usable} can be taken"
+
+
+def _together(constraints: Sequence[ConstraintStory]) -> Iterator[str]:
+    attributes = sorted({constraint.attribute for constraint in constraints})
+    if attributes:
+        yield f"no choice of devices satisfies all constraints on {_names(attributes)} together"
+
+
+def _help(given: Help) -> str:
+    match given:
+        case DropConstraint(claim, attribute, node):
+            return f"on node {node} without the constraint of claim {claim} on {attribute}"
+        case Release(holders, devices, node):
+            names = _names([f"{namespace}/{name}" if namespace else name for namespace, name in holders])
+            claims = "claim" if len(holders) == 1 else "claims"
+            taken = _names([device.device for device in devices])
+            return f"on node {node} if {claims} {names} gave back {taken}"
+
+
+def _nodes(nodes: Sequence[str]) -> str:
+    return f"node {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes ({_names(nodes)})"
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = list(names[:MOST_NAMES])
+    rest = len(names) - len(shown)
+    if rest:
+        return f"{', '.join(shown)} and {rest} more"
+    return " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _value(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

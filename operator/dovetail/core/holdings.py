@@ -60,6 +60,19 @@ class PoolHoldings:
             self._paid.pop(name, None)
         self.stamp += 1
 
+    def without(self, holds: Iterable[Hold]) -> "PoolHoldings":
+        """A copy in which these are given back; this one stays as it is."""
+        copy = PoolHoldings(
+            self.stamp,
+            Counter(self.whole),
+            Counter(self.shares),
+            {name: Counter(amounts) for name, amounts in self.consumed.items()},
+            dict(self.paid()),
+        )
+        for hold in holds:
+            copy.give_back(hold)
+        return copy
+
     def is_held(self, name: str) -> bool:
         """Whether a claim holds the device or a share of it."""
         return name in self.whole or name in self.shares

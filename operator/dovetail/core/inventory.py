@@ -206,6 +206,10 @@ class Inventory:
         """Who holds the device or shares of it, sorted."""
         return tuple(sorted(self._holders.get(device, ())))
 
+    def holds(self, namespace: str, name: str) -> tuple[Hold, ...]:
+        """What a claim holds."""
+        return self._claims.get((namespace, name), ())
+
     def pools(self) -> tuple[PoolStatus, ...]:
         """Every pool and what became of it, sorted."""
         return tuple(

@@ -1,10 +1,11 @@
 """What of an offer is in use: masks of free and shared devices, capacity, counters and groups."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from dovetail.core.features import Features
 from dovetail.core.groups import Companions, joined
+from dovetail.core.holdings import Hold, PoolHoldings
 from dovetail.core.pools import PoolOffer
 from dovetail.core.published import CounterKey
 
@@ -30,20 +31,25 @@ def usage_of(offer: PoolOffer, features: Features) -> Usage:
     """The present state of the offer; kept until the pool's holdings change."""
     stamp = offer.holdings.stamp
     if offer.cached is None or offer.cached[0] != stamp:
-        offer.cached = (stamp, _read(offer, features))
+        offer.cached = (stamp, _read(offer, offer.holdings, features))
     return offer.cached[1]
 
 
-def _read(offer: PoolOffer, features: Features) -> Usage:
-    free, shared = _masks(offer, features)
-    consumed = _consumed(offer)
-    used = offer.holdings.counters_used() if offer.counters else {}
+def usage_without(offer: PoolOffer, holds: Iterable[Hold], features: Features) -> Usage:
+    """The state of the offer if these were given back."""
+    return _read(offer, offer.holdings.without(holds), features)
+
+
+def _read(offer: PoolOffer, holdings: PoolHoldings, features: Features) -> Usage:
+    free, shared = _masks(offer, holdings, features)
+    consumed = _consumed(offer, holdings)
+    used = holdings.counters_used() if offer.counters else {}
     left = {
         (name, counter): value - used.get((name, counter), 0)
         for name, counters in offer.counters.items()
         for counter, value in counters.items()
     }
-    companions = _companions(offer) if features.compatibility_groups and offer.counters else {}
+    companions = _companions(holdings) if features.compatibility_groups and offer.counters else {}
     key = (
         free,
         shared,
@@ -54,12 +60,12 @@ def _read(offer: PoolOffer, features: Features) -> Usage:
     return Usage(free, shared, consumed, left, companions, key)
 
 
-def _masks(offer: PoolOffer, features: Features) -> tuple[int, int]:
+def _masks(offer: PoolOffer, holdings: PoolHoldings, features: Features) -> tuple[int, int]:
     taken = shared = 0
-    for name in offer.holdings.whole:
+    for name in holdings.whole:
         if name in offer.index:
             taken |= 1 << offer.index[name]
-    for name in offer.holdings.shares:
+    for name in holdings.shares:
         if name in offer.index:
             bit = 1 << offer.index[name]
             shared |= bit
@@ -69,17 +75,17 @@ def _masks(offer: PoolOffer, features: Features) -> tuple[int, int]:
     return ~taken & ((1 << len(offer.devices)) - 1), shared
 
 
-def _consumed(offer: PoolOffer) -> dict[int, Mapping[str, int]]:
+def _consumed(offer: PoolOffer, holdings: PoolHoldings) -> dict[int, Mapping[str, int]]:
     return {
         offer.index[name]: {capacity: amount for capacity, amount in amounts.items() if amount}
-        for name, amounts in offer.holdings.consumed.items()
+        for name, amounts in holdings.consumed.items()
         if name in offer.index
     }
 
 
-def _companions(offer: PoolOffer) -> dict[str, Companions]:
+def _companions(holdings: PoolHoldings) -> dict[str, Companions]:
     companions: dict[str, Companions] = {}
-    for _, parts in sorted(offer.holdings.paid().items()):
+    for _, parts in sorted(holdings.paid().items()):
         for part in parts:
             companions[part.counter_set] = joined(companions.get(part.counter_set), part.groups)
     return companions
