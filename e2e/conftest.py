@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from e2e import build
-from e2e.harness.cluster import Cluster
+from e2e.harness.cluster import Cluster, ClusterFactory
 from e2e.harness.controlplane import ControlPlane
 from e2e.harness.oracle import Oracle
 from e2e.harness.processes import end_all
 from e2e.harness.programs import Options
-
-ClusterFactory = Callable[[Options], Awaitable[Cluster]]
 
 _HERE = Path(__file__).parent
 _KEPT_LOGS = _HERE.parent / "build" / "e2e-logs"

@@ -50,6 +50,9 @@ FaultProxy (`proxy.py`): .url, .seen; answer(429, method=, path=regex, times=, h
     lose_answers(…) (write succeeds, answer never comes), silence()/talk() (watches), close_watches(),
     clear(), await struck(fault), await passed(predicate)
 
+Webhook (`await cluster.webhook("pods/binding")`): hold(), release(), await arrived(predicate), .seen:
+    admission requests; holds binds (or any write) for up to 30 s
+
 objects (`objects.py`): slices_of classes_for device_class resource_slice device claim_spec template claim
     pod mapping node load; AZURE_GB300, DGX_H100_TOMORROW, GATE
 charts.render(values) -> manifests; Oracle().ask(kind, {…}), .ask_all(kind, […]), Oracle(threads=1)
@@ -62,6 +65,7 @@ from e2e.harness.cluster import (
     OPERATOR_NAMESPACE,
     OPERATOR_USER,
     Cluster,
+    ClusterFactory,
 )
 from e2e.harness.controlplane import Component, ControlPlane
 from e2e.harness.errors import ApiError, HarnessError, NotSeen, ProgramEnded
@@ -71,6 +75,7 @@ from e2e.harness.oracle import Oracle, OracleFault
 from e2e.harness.processes import Program, free_port
 from e2e.harness.programs import CONTROLLERS, Options
 from e2e.harness.proxy import Fault, FaultProxy, Seen
+from e2e.harness.webhook import Webhook
 
 __all__ = [
     "CONTROLLERS",
@@ -80,6 +85,7 @@ __all__ = [
     "ApiError",
     "AuditLog",
     "Cluster",
+    "ClusterFactory",
     "Component",
     "ControlPlane",
     "Fault",
@@ -95,6 +101,7 @@ __all__ = [
     "Program",
     "ProgramEnded",
     "Seen",
+    "Webhook",
     "Write",
     "allocated",
     "charts",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from e2e.harness.errors import ApiError
 from e2e.harness.kube import Kube, Object, gather_limited
 from e2e.harness.operators import Operator
 from e2e.harness.processes import free_port
+from e2e.harness.programs import Options
 from e2e.harness.proxy import FaultProxy
+from e2e.harness.webhook import Webhook
 
 OPERATOR_NAMESPACE = "dovetail-system"
 OPERATOR_ACCOUNT = "dovetail"
@@ -49,6 +51,7 @@ class Cluster:
         self.kube: Kube = plane.kube
         self.operators: list[Operator] = []
         self._proxies: list[FaultProxy] = []
+        self._webhooks: list[Webhook] = []
         self._namespaces: list[str] = []
 
     async def namespace(self, **labels: str) -> str:
@@ -135,12 +138,23 @@ class Cluster:
         self._proxies.append(proxy)
         return proxy
 
+    async def webhook(self, resource: str = "pods/binding", *operations: str) -> Webhook:
+        """A webhook that sees requests for a resource, and can hold them; by default every bind."""
+        name = f"hold-{resource.replace('/', '-')}-{len(self._webhooks)}"
+        webhook = await Webhook(name, resource, operations or ("*",), self.plane.identities).start()
+        self._webhooks.append(webhook)
+        await self.apply(webhook.configuration)
+        return webhook
+
     async def clean(self) -> None:
         """End operators and proxies and delete everything that the test may have made."""
         for operator in self.operators:
             await operator.kill()
         for proxy in self._proxies:
             await proxy.stop()
+        for webhook in self._webhooks:
+            await self.kube.delete("ValidatingWebhookConfiguration", webhook.name)
+            await webhook.stop()
         for component in self.plane.components:
             if not component.program.running:
                 await component.start()
@@ -180,3 +194,7 @@ class Cluster:
         except ApiError as refusal:
             if refusal.status != 409:
                 raise
+
+
+ClusterFactory = Callable[[Options], Awaitable[Cluster]]
+"""What the fixture `cluster_with` is: a cluster with options of its own."""

@@ -9,10 +9,11 @@ import time
 import pytest
 
 from e2e.harness import objects
-from e2e.harness.cluster import OPERATOR_USER, Cluster
+from e2e.harness.cluster import OPERATOR_USER, Cluster, ClusterFactory
 from e2e.harness.errors import ApiError, NotSeen, ProgramEnded
 from e2e.harness.kube import allocated, condition, running
 from e2e.harness.operators import Operator
+from e2e.harness.programs import Options
 
 GPU = "gpu.example.com"
 
@@ -127,6 +128,54 @@ async def test_a_wait_that_fails_says_what_was_seen(cluster: Cluster) -> None:
 
     with pytest.raises(NotSeen, match="lonely"):
         await cluster.kube.wait_for("Node", "lonely", lambda _: False, within=0.5)
+
+
+async def test_a_bind_waits_for_the_test_that_holds_it(cluster: Cluster) -> None:
+    """A webhook sees the bind and keeps the pod unbound until it is let go."""
+    await one_gpu(cluster)
+    webhook = await cluster.webhook("pods/binding")
+    webhook.hold()
+
+    namespace = await plain_pod(cluster)
+    await webhook.arrived(lambda request: request["namespace"] == namespace)
+
+    pod = await cluster.kube.get("Pod", "plain", namespace)
+    assert "nodeName" not in pod["spec"]
+    webhook.release()
+    await cluster.kube.wait_for("Pod", "plain", running, namespace)
+
+
+async def test_a_cluster_with_gates_of_its_own_has_them(cluster_with: ClusterFactory) -> None:
+    """Native derived attributes are kept and served by kube-scheduler where their gate is on."""
+    gates = {"DRADerivedAttributes": True, "DRAListTypeAttributes": True}
+    cluster = await cluster_with(Options(gates=gates, audit=False))
+    await one_gpu(cluster, count=2)
+    derived = {"name": "derived/numa", "expression": f'device.attributes["{GPU}"].numa'}
+    wish = {"deviceClassName": GPU, "derivedAttributes": [derived]}
+    spec = objects.claim_spec({"a": wish}, match="derived/numa")
+    namespace = await cluster.namespace()
+    await cluster.kube.create(objects.claim("mine", spec), namespace)
+
+    await cluster.kube.create(objects.pod("p", claims={"mine": "mine"}, gates=()), namespace)
+
+    claim = await cluster.kube.wait_for("ResourceClaim", "mine", allocated, namespace)
+    assert claim["spec"]["devices"]["requests"][0]["exactly"]["derivedAttributes"] == [derived]
+
+
+async def test_a_controller_can_be_left_out(cluster_with: ClusterFactory) -> None:
+    """Without the claim controller nobody makes a claim from a template."""
+    cluster = await cluster_with(Options(audit=False).without("resourceclaim-controller"))
+    await one_gpu(cluster)
+
+    namespace = await plain_pod(cluster)
+
+    # The other controllers of the same program work: this one is known to have had its chance.
+    job = {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}
+    await cluster.kube.create(
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": job}, namespace
+    )
+    await cluster.kube.wait_all("Pod", lambda pods: len(pods) == 2, namespace)
+    assert await cluster.kube.list("ResourceClaim", namespace) == ()
 
 
 def fake_operator(cluster: Cluster, script: str) -> Operator:
