@@ -1,5 +1,7 @@
 """A host port is given once per node, address and protocol."""
 
+from typing import Any
+
 import pytest
 
 from dovetail.core.node_refusals import NodeCause
@@ -7,7 +9,7 @@ from tests.nodes.asking import cause, usable
 from tests.planner.worlds import Body, node, pod, world_of
 
 
-def with_port(name: str, port: Body, **spec: object) -> Body:
+def with_port(name: str, port: Body, **spec: Any) -> Body:
     """A pod with one port."""
     return pod(name, containers=[{"name": "main", "ports": [port]}], **spec)
 

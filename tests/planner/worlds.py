@@ -168,7 +168,7 @@ def device_class(name: str, **spec: Any) -> Body:
 
 
 def devices(driver: str, node_name: str, numa: Iterable[int], *, attribute: str = "numaNode") -> Body:
-    """A slice with one device per given NUMA node, called `dev-0`, `dev-1`, …"""
+    """A slice with one device per given NUMA node, called dev-0, dev-1 and so on."""
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",
