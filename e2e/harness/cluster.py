@@ -156,6 +156,7 @@ class Cluster:
             await self.kube.delete("ValidatingWebhookConfiguration", webhook.name)
             await webhook.stop()
         for component in self.plane.components:
+            component.program.resume()
             if not component.program.running:
                 await component.start()
         await gather_limited([partial(self._clear_namespace, name) for name in self._namespaces])

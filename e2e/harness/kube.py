@@ -13,6 +13,7 @@ from typing import Any, Self
 import aiohttp
 
 from e2e.harness.errors import ApiError, NotSeen
+from e2e.harness.kinds import HOME_OF, Resource
 
 Object = dict[str, Any]
 """A Kubernetes object as JSON."""
@@ -23,42 +24,6 @@ PATCHES = {
     "json": "application/json-patch+json",
     "apply": "application/apply-patch+yaml",
 }
-
-# Which group serves a kind that is named without its apiVersion.
-_GROUPS = {
-    "v1": "Pod Node Namespace Event ServiceAccount ConfigMap Secret Service "
-    "PersistentVolume PersistentVolumeClaim",
-    "resource.k8s.io/v1": "ResourceClaim ResourceClaimTemplate ResourceSlice DeviceClass DeviceTaintRule",
-    "dovetail.dev/v1alpha1": "DerivedAttribute DeviceOwnership",
-    "apps/v1": "Deployment StatefulSet ReplicaSet DaemonSet",
-    "batch/v1": "Job",
-    "coordination.k8s.io/v1": "Lease",
-    "rbac.authorization.k8s.io/v1": "ClusterRole ClusterRoleBinding Role RoleBinding",
-    "admissionregistration.k8s.io/v1": "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding "
-    "ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding "
-    "MutatingWebhookConfiguration ValidatingWebhookConfiguration",
-    "apiextensions.k8s.io/v1": "CustomResourceDefinition",
-    "scheduling.k8s.io/v1": "PriorityClass",
-    "storage.k8s.io/v1": "StorageClass CSINode",
-    "authorization.k8s.io/v1": "SelfSubjectAccessReview",
-}
-HOME_OF = {kind: group for group, kinds in _GROUPS.items() for kind in kinds.split()}
-
-
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """How a kind is addressed."""
-
-    api_version: str
-    plural: str
-    namespaced: bool
-
-    def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
-        """The path of a collection or of an object."""
-        root = f"/api/{self.api_version}" if "/" not in self.api_version else f"/apis/{self.api_version}"
-        place = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
-        rest = "".join(f"/{part}" for part in (name, subresource) if part)
-        return f"{root}{place}/{self.plural}{rest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +91,7 @@ class Kube:
         timeout: float | None = 60,
     ) -> Any:
         if self._session is None:
-            connector = aiohttp.TCPConnector(limit=50, ssl=self._ssl or True)
+            connector = aiohttp.TCPConnector(limit=0, ssl=self._ssl or True)
             self._session = aiohttp.ClientSession(connector=connector)
         headers = {
             "Authorization": f"Bearer {self.token}",
