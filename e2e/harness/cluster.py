@@ -162,6 +162,8 @@ class Cluster:
         await gather_limited([partial(self._clear_namespace, name) for name in self._namespaces])
         for kind in _CLUSTER_WIDE:
             await self._delete_all(kind)
+        # A killed operator leaves its Lease; the next test's would wait for the end of it.
+        await self._delete_all("Lease", OPERATOR_NAMESPACE)
 
     async def _clear_namespace(self, namespace: str) -> None:
         for kind in (*_WORKLOADS, "Pod", "ResourceClaim"):
