@@ -335,7 +335,7 @@ def _tainted(alternative: Alternative, selected: int, offer: NodeOffer) -> int:
     for number in bits(selected):
         pool, position = offer.locate(number)
         taints = (*pool.devices[position].taints, *by_rules.get(number, ()))
-        if taints and blocking_taint(taints, alternative.tolerations) is not None:
+        if taints and blocking_taint(taints, alternative.passes) is not None:
             mask |= 1 << number
     return mask
 

@@ -16,14 +16,19 @@ from dovetail.api.claims import (
     ResourceClaim,
 )
 from dovetail.api.mappings import PARAMETERS_DRIVER, ClaimParameters
+from dovetail.api.ownership import FENCE_KEY
 from dovetail.api.selection import Toleration
 from dovetail.core.features import Features
+from dovetail.core.ours import attribute_of, has_parameters
 from dovetail.core.outcome import RequestInvalid
 from dovetail.core.quantity import Quantity
 from dovetail.core.sources import ClaimRules, Expressions, NativeRules
 
 RESULTS_LIMIT = 32
 """How many devices a claim may have (allocation-rules 2.2)."""
+
+OWN_FENCE = Toleration(key=FENCE_KEY, operator="Exists", effect="NoSchedule")
+"""Lets claims of ours through the fence; it is no part of the request, and so of no result (S80)."""
 
 MOST_ALTERNATIVES = 8
 """How many alternatives a request may have: the best one scores as many points (allocation-rules 2.6)."""
@@ -52,6 +57,13 @@ class Alternative:
     capacity: Mapping[str, Quantity]
     native: NativeRules
     constraints: tuple[int, ...]
+    ours: bool = False
+    """Whether the claim is ours, so that the fence around owned devices lets it pass."""
+
+    @property
+    def passes(self) -> tuple[Toleration, ...]:
+        """What counts against taints: the request's tolerations, and for us the one of our own fence."""
+        return (*self.tolerations, OWN_FENCE) if self.ours else self.tolerations
 
     @property
     def full_name(self) -> str:
@@ -152,6 +164,7 @@ class _Reader:
         self._features = features
         self._expressions = expressions
         self._claim = ""
+        self._ours = False
         self.alternatives: list[Alternative] = []
         self.constraints: list[Constraint] = []
         self._claims = 0
@@ -159,6 +172,9 @@ class _Reader:
     def claim(self, claim: ResourceClaim) -> ClaimRequests:
         self._claim = label_of(claim)
         devices = claim.spec.devices
+        self._ours = has_parameters(devices) or any(
+            self._expressions.is_mapped(attribute_of(constraint)) for constraint in devices.constraints
+        )
         constraints = tuple(map(self._constraint, range(len(devices.constraints)), devices.constraints))
         requests = tuple(
             self._request(index, request, constraints) for index, request in enumerate(devices.requests)
@@ -220,6 +236,7 @@ class _Reader:
             capacity=self._capacity(where, given),
             native=self._expressions.native(given.derived_attributes),
             constraints=tuple(c.number for c in constraints if c.covers(place.name, place.parent)),
+            ours=self._ours,
         )
         self.alternatives.append(read)
         return read

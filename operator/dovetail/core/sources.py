@@ -209,6 +209,10 @@ class Expressions:
                 rules.append(_ScopedRule(Computed(rule.name, program, lists=True), requests, rule.requests))
         return ClaimRules(tuple(rules))
 
+    def is_mapped(self, attribute: str) -> bool:
+        """Whether a mapping defines the attribute: claims that constrain it are ours."""
+        return self._mappings.find(attribute) is not None
+
     def source(
         self, attribute: str, native: NativeRules, claim: ClaimRules, name: str, parent: str
     ) -> Source:

@@ -138,7 +138,7 @@ def _causes(scene: Scene, alternative: Alternative) -> dict[Cause, int]:
 def _detail(scene: Scene, alternative: Alternative, cause: Cause, number: int) -> str:
     if cause is Cause.TAINTED:
         taints = (*scene.board.devices[number].taints, *(t for n, t in scene.offer.taints if n == number))
-        found = blocking_taint(taints, alternative.tolerations)
+        found = blocking_taint(taints, alternative.passes)
         return f"{found.key}:{found.effect}" if found else ""
     if cause is Cause.NO_ATTRIBUTE:
         for constraint in alternative.constraints:
