@@ -27,6 +27,7 @@ from dovetail.core.footprints import Footprint, footprint_of
 from dovetail.core.node_refusals import summarize
 from dovetail.core.obstacles import missing_claim, missing_mapping, obstacle, own_domains
 from dovetail.core.reasons import Reason
+from dovetail.core.sharing import sharing_hint
 from dovetail.core.world import World
 
 NO_CLAIM_OF_OURS = "None of the pod's claims is Dovetail's: its gate is removed."
@@ -116,7 +117,7 @@ def _join(search: _Search) -> Decision:
     if (others := _claims(case.unallocated)) and not isinstance(
         answer := place(search.world.inventory, others, candidates.usable, budget=search.budget), outcome.Fits
     ):
-        return _refusal(answer, candidates)
+        return _refusal(search, answer, candidates)
     node = candidates.usable[0] if len(candidates.usable) == 1 else case.tied_to
     return Reserve(tuple(claim.key for claim in case.unreserved), node)
 
@@ -140,7 +141,7 @@ def _place_party(search: _Search, party: Party) -> Decision:
     claims = (*own, *_claims_of_others(search.world, party, own))
     answer = _place_claims(search, claims, candidates.usable)
     if not isinstance(answer, outcome.Fits):
-        return _refusal(answer, candidates)
+        return _refusal(search, answer, candidates)
     return Place(
         node=answer.node,
         grants=tuple(
@@ -227,9 +228,13 @@ def _no_node(candidates: Candidates) -> DoesNotFit:
     return DoesNotFit(Reason.NO_NODE_USABLE, sentence)
 
 
-def _refusal(answer: outcome.DoesNotFit | outcome.Cut, candidates: Candidates) -> DoesNotFit | Cut:
+def _refusal(
+    search: _Search, answer: outcome.DoesNotFit | outcome.Cut, candidates: Candidates
+) -> DoesNotFit | Cut:
     if isinstance(answer, outcome.Cut):
         return Cut(Reason.SEARCH_CUT, CUT)
     why = summarize(candidates.refused.values())
-    others = f" Of the nodes that the pod cannot use, {why}." if why else ""
-    return DoesNotFit(Reason.NOTHING_FITS, f"{explain(answer)}{others}")
+    others = f" Besides, {why}." if why else ""
+    return DoesNotFit(
+        Reason.NOTHING_FITS, f"{explain(answer)}{others}{sharing_hint(search.world, search.case)}"
+    )
