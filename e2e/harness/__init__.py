@@ -66,10 +66,11 @@ from e2e.harness.cluster import (
     OPERATOR_USER,
     Cluster,
     ClusterFactory,
+    gather_limited,
 )
 from e2e.harness.controlplane import Component, ControlPlane
 from e2e.harness.errors import ApiError, HarnessError, NotSeen, ProgramEnded
-from e2e.harness.kube import Kube, Object, allocated, condition, gather_limited, running
+from e2e.harness.kube import Kube, Object, allocated, condition, running
 from e2e.harness.operators import Operator
 from e2e.harness.oracle import Oracle, OracleFault
 from e2e.harness.processes import Program, free_port

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from e2e.harness import charts, objects
 from e2e.harness.controlplane import ControlPlane
 from e2e.harness.errors import ApiError
-from e2e.harness.kube import Kube, Object, gather_limited
+from e2e.harness.kube import Kube, Object
 from e2e.harness.operators import Operator
 from e2e.harness.processes import free_port
 from e2e.harness.programs import Options
@@ -197,6 +198,19 @@ class Cluster:
         except ApiError as refusal:
             if refusal.status != 409:
                 raise
+
+
+async def gather_limited(calls: Sequence[Callable[[], Awaitable[Any]]], limit: int = 20) -> None:
+    """Run calls at most `limit` at a time; the first error ends it."""
+    gate = asyncio.Semaphore(limit)
+
+    async def one(call: Callable[[], Awaitable[Any]]) -> None:
+        async with gate:
+            await call()
+
+    async with asyncio.TaskGroup() as group:
+        for call in calls:
+            group.create_task(one(call))
 
 
 ClusterFactory = Callable[[Options], Awaitable[Cluster]]

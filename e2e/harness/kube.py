@@ -6,7 +6,7 @@ import asyncio
 import json
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -191,7 +191,23 @@ class Kube:
         for manifest in sorted(manifests, key=lambda manifest: manifest["kind"] not in first):
             await self.apply(manifest, namespace)
             if manifest["kind"] == "CustomResourceDefinition":
-                await self.wait_for("CustomResourceDefinition", manifest["metadata"]["name"], established)
+                await self._served(manifest)
+
+    async def _served(self, definition: Object) -> None:
+        """Wait until objects of a definition can be listed, which is a moment after its condition."""
+        await self.wait_for("CustomResourceDefinition", definition["metadata"]["name"], established)
+        spec = definition["spec"]
+        path = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
+        async with asyncio.timeout(10):
+            while True:
+                try:
+                    await self.request("GET", path)
+                except ApiError as refusal:
+                    if refusal.status not in {404, 429}:
+                        raise
+                    await asyncio.sleep(0.05)
+                else:
+                    return
 
     async def delete(
         self, kind: str, name: str, namespace: str | None = None, *, grace: int | None = None
@@ -325,19 +341,6 @@ class Kube:
             return
         after = time.monotonic() - start
         raise AssertionError(f"{kind} {name} changed after {after:.1f} s to {_summary((broken,))}")
-
-
-async def gather_limited(calls: Sequence[Callable[[], Awaitable[Any]]], limit: int = 20) -> None:
-    """Run calls at most `limit` at a time; the first error ends it."""
-    gate = asyncio.Semaphore(limit)
-
-    async def one(call: Callable[[], Awaitable[Any]]) -> None:
-        async with gate:
-            await call()
-
-    async with asyncio.TaskGroup() as group:
-        for call in calls:
-            group.create_task(one(call))
 
 
 def condition(item: Object, kind: str) -> Object | None:

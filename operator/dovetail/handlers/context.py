@@ -32,6 +32,8 @@ class Context:
 
     async def end(self) -> None:
         """Stop, whatever was started."""
+        # Kopf waits for the flag in a thread, which outlives Kopf when a signal ended it.
+        self.request_stop()
         if self.operation is not None:
             await self.operation.end()
 
