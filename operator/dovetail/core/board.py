@@ -111,7 +111,9 @@ class Board:
     """Devices that may be shared."""
     upfront: Upfront | None
     is_delicate: bool
-    """Whether the order of trying shows: an error lies in wait. Then nothing may be proved beforehand."""
+    """Whether an error lies in wait, so that nothing may be proved beforehand: devices are tried in order."""
+    is_ordered: bool
+    """Whether even equal devices differ: "all" is tried in order, and a constraint may make an error of it."""
     profiles: tuple[int, ...]
     """Devices with the same number are interchangeable for these claims."""
     uses_groups: bool
@@ -146,7 +148,8 @@ class BoardMaker:
             takings=takings,
             sharing=_mask(number for number, device in enumerate(devices) if multi and device.multi),
             upfront=upfront,
-            is_delicate=_is_delicate(asked, boards, values),
+            is_delicate=_is_ordered(asked) or _has_broken(boards, values),
+            is_ordered=_is_ordered(asked),
             uses_groups=self._features.compatibility_groups,
             profiles=_profiles(boards, values, offer, takings),
         )
@@ -231,7 +234,7 @@ class BoardMaker:
         mask = 0
         for position, (device, home) in enumerate(zip(pool.devices, pool.homes, strict=True)):
             counters = device.consumes and not self._features.partitionable_devices
-            skips = home.skips and not (self._features.optional_node_operations and may_skip)
+            skips = home.skips and self._features.optional_node_operations and not may_skip
             if counters or skips:
                 mask |= 1 << position
         return mask
@@ -398,14 +401,14 @@ def named(reason: str, offer: NodeOffer, number: int | None) -> str:
     return reason.replace("{device}", f"{key.driver}/{key.pool}/{key.device}")
 
 
-def _is_delicate(
-    asked: Asked, boards: tuple[AlternativeBoard, ...], values: Mapping[tuple[int, int], ValueBoard]
+def _is_ordered(asked: Asked) -> bool:
+    return any(alternative.wanted is None and alternative.constraints for alternative in asked.alternatives)
+
+
+def _has_broken(
+    boards: tuple[AlternativeBoard, ...], values: Mapping[tuple[int, int], ValueBoard]
 ) -> bool:
-    return (
-        any(board.broken for board in boards)
-        or any(board.broken for board in values.values())
-        or any(alternative.wanted is None and alternative.constraints for alternative in asked.alternatives)
-    )
+    return any(board.broken for board in boards) or any(board.broken for board in values.values())
 
 
 def _profiles(

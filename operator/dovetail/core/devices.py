@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from dovetail.core.quantity import Quantity
 from dovetail.core.values import Attributes, DeviceKey
@@ -15,3 +16,5 @@ class DeviceView:
     attributes: Attributes = field(default_factory=dict)
     capacity: Mapping[str, Quantity] = field(default_factory=dict)
     allow_multiple_allocations: bool = False
+    prepared: Any = field(default=None, init=False, repr=False)
+    """What `dovetail.core.cel` makes of the device on first use; nobody else's business."""

@@ -35,7 +35,7 @@ _CAUSES: Mapping[Cause, str] = {
 
 
 def explain(refused: DoesNotFit) -> str:
-    """One sentence, the same for the same causes: what is in the way, by name and number, and what would help."""
+    """One sentence, the same for the same causes: what is in the way, with names and numbers, and what helps."""
     if not refused.stories:
         return "There is no node to allocate on."
     stories = refused.stories[:MOST_STORIES]
@@ -59,7 +59,7 @@ def _story(story: NodeStory) -> str:
 
 
 def _phrases(story: NodeStory) -> Iterator[str]:
-    """What stands in the way, the plainest first: what is missing, what is short, what is too much together."""
+    """What stands in the way: first what is missing, then what is short, then what is too much together."""
     constraints = sorted(story.constraints, key=lambda constraint: not constraint.blocking)
     for constraint in constraints:
         yield from _missing(constraint)

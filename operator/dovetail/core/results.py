@@ -40,6 +40,7 @@ class _Picture:
     found: Found
     offer: NodeOffer
     shows_conditions: bool
+    shows_skips: bool
 
 
 def fits(
@@ -47,7 +48,7 @@ def fits(
 ) -> Fits:
     """What each claim gets on the node."""
     shows_conditions = features.binding_conditions and features.device_status
-    picture = _Picture(board, found, offer, shows_conditions)
+    picture = _Picture(board, found, offer, shows_conditions, features.optional_node_operations)
     allocations = tuple(_allocation(picture, index, claim) for index, claim in enumerate(claims))
     return Fits(offer.node, allocations, found.score)
 
@@ -92,7 +93,8 @@ def _result(picture: _Picture, claim: ResourceClaim, place: int, device: _Device
         result["adminAccess"] = True
     if alternative.tolerations:
         result["tolerations"] = [
-            given.model_dump(by_alias=True, exclude_unset=True) for given in alternative.tolerations
+            given.model_dump(mode="json", by_alias=True, exclude_unset=True)
+            for given in alternative.tolerations
         ]
     if picture.shows_conditions:
         if offered.binding_conditions:
@@ -101,7 +103,7 @@ def _result(picture: _Picture, claim: ResourceClaim, place: int, device: _Device
             result["bindingFailureConditions"] = list(offered.binding_failure_conditions)
     if picture.board.sharing >> device.number & 1:
         result |= _share(picture.board, claim, place, device)
-    if device.home.skips:
+    if device.home.skips and picture.shows_skips:
         result["skipNodeOperations"] = list(device.home.skips)
     return result
 
@@ -155,7 +157,7 @@ def _is_for(requests: Sequence[str], alternative: Alternative) -> bool:
 
 
 def _entry(source: str, requests: Sequence[str], entry: DeviceConfig) -> Json:
-    rest = entry.model_dump(by_alias=True, exclude_unset=True, exclude={"requests"})
+    rest = entry.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"requests"})
     return {"source": source, "requests": list(requests), **rest}
 
 
@@ -181,7 +183,10 @@ def _node_selector(devices: Iterable[_Device], node: str, claim: str) -> Json | 
         if reach.selector is not None:
             _merge(reach.selector, fields, expressions, claim)
     term = {
-        name: [requirement.model_dump(by_alias=True, exclude_unset=True) for requirement in requirements]
+        name: [
+            requirement.model_dump(mode="json", by_alias=True, exclude_unset=True)
+            for requirement in requirements
+        ]
         for name, requirements in (("matchFields", fields), ("matchExpressions", expressions))
         if requirements
     }

@@ -84,7 +84,8 @@ class Search:
         self._boundary: object = None
         self._dead: set[object] = set()
         self._ahead: dict[tuple[int, int], tuple[int, ...]] = {}
-        self._remembers = not any(alternative.admin for alternative in attempt.board.asked.alternatives)
+        board = attempt.board
+        self._remembers = not board.is_ordered and not any(a.admin for a in board.asked.alternatives)
         self.failures = 0
 
     def run(self, failures: int | None = None) -> Found | None:
@@ -200,7 +201,7 @@ class Search:
         return bool(self._attempt.shared_outside >> number & 1) or number in self._attempt.shares
 
     def _note_failed(self, choice: _DeviceChoice, number: int) -> None:
-        if not self._is_special(number):
+        if not self._board.is_ordered and not self._is_special(number):
             choice.failed.add(self._board.profiles[number])
 
     # -- turning back ----------------------------------------------------------------------------

@@ -1,98 +1,171 @@
 """Expressions compiled and evaluated."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
-
-import celpy
-import celpy.celtypes as ct
+from typing import Any, Final
 
 from dovetail.core.budget import Budget
+from dovetail.core.cel.analysis import can_be_expensive, reads
+from dovetail.core.cel.checker import check
+from dovetail.core.cel.cost import LIMIT, Meter
+from dovetail.core.cel.environment import Scope, scope
+from dovetail.core.cel.kinds import BOOL, INT, SEMVER, STRING, Type
+from dovetail.core.cel.parser import parse
+from dovetail.core.cel.pieces import FIRST_VARIABLE, Run
+from dovetail.core.cel.planner import Planner
+from dovetail.core.cel.signatures import type_name
+from dovetail.core.cel.syntax import Node
+from dovetail.core.cel.validators import validate
+from dovetail.core.cel.values import CostExceeded, EvalError, NoSuchKey, NoSuchOverload, Optional, TypeValue
 from dovetail.core.cel.verdicts import Environment, Failure, FailureKind
+from dovetail.core.cel.view import View, prepared
 from dovetail.core.devices import DeviceView
-from dovetail.core.values import AttributeValue, Kind, Unusable
+from dovetail.core.semver import Semver
+from dovetail.core.values import AttributeValue, Kind, Scalar
 from dovetail.errors import ExpressionInvalid
 
-MAX_BYTES = 10_240
+CACHE_SIZE: Final = 2048
+"""Compiled expressions that are kept."""
+
+_SCALARS: Final = (BOOL, INT, STRING, SEMVER)
+_KINDS: Final = {bool: Kind.BOOL, int: Kind.INT, str: Kind.STRING, Semver: Kind.VERSION}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """A compiled expression: pure, and safe to use from several threads."""
+    """A compiled expression: it changes nothing, and may be used from several threads at once.
+
+    `reads` names what of a device the result can depend on (see `analysis.reads`); None means everything.
+    """
 
     expression: str
     reads: frozenset[str] | None
-    runner: Any
+    run: Run = field(repr=False)
+    slots: int = FIRST_VARIABLE
 
     def matches(self, device: DeviceView, budget: Budget | None = None) -> bool | Failure:
         """Whether a selector takes the device. A spent budget raises BudgetSpent."""
-        value = self._evaluate(device)
-        if isinstance(value, Failure):
-            return value
-        if isinstance(value, (bool, ct.BoolType)):
-            return bool(value)
-        return Failure(f"expression gives {type(value).__name__}, not bool", FailureKind.TYPE)
+        view = prepared(device)
+        value = self.evaluate(view, budget) if view.broken is None else view.broken
+        return value if type(value) is bool or type(value) is Failure else _as_bool(value)
 
-    def derive(self, device: DeviceView, budget: Budget | None = None) -> AttributeValue | None | Failure:
+    def derive(self, device: DeviceView, budget: Budget | None = None) -> AttributeValue | Failure | None:
         """The attribute that the device gets; None for an empty list. A spent budget raises BudgetSpent."""
-        value = self._evaluate(device)
-        if isinstance(value, Failure):
-            return value
-        if isinstance(value, list):
-            if not value:
-                return None
-            return AttributeValue(_kind(value[0]), tuple(_plain(v) for v in value), True)
-        if isinstance(value, (bool, int, str)):
-            return AttributeValue(_kind(value), (_plain(value),))
-        return Failure(f"expression gives {type(value).__name__}, not a scalar", FailureKind.TYPE)
+        view = prepared(device)
+        value = self.evaluate(view, budget) if view.broken is None else view.broken
+        return value if type(value) is Failure else _as_attribute(value)
 
-    def _evaluate(self, device: DeviceView) -> Any:
-        attributes: Any = ct.MapType()
-        for name, value in device.attributes.items():
-            if isinstance(value, Unusable):
-                return Failure(f"attribute {name}: unsupported attribute value", FailureKind.UNUSABLE)
-            domain, _, ident = name.partition("/")
-            attributes.setdefault(ct.StringType(domain), ct.MapType())[ct.StringType(ident)] = (
-                celpy.json_to_cel(value.plain)
-            )
+    def evaluate(self, view: View, budget: Budget | None = None) -> Any:
+        """The value of the expression in CEL's terms, or a Failure. A spent budget raises BudgetSpent."""
+        value, _ = self.evaluate_with_cost(view, budget)
+        return value
+
+    def evaluate_with_cost(self, view: View, budget: Budget | None = None) -> tuple[Any, int]:
+        """The value, and what it cost: 0 for expressions that are too cheap to count."""
+        meter = Meter(budget)
+        frame: list[Any] = [view, meter]
+        if self.slots > FIRST_VARIABLE:
+            frame.extend([None] * (self.slots - FIRST_VARIABLE))
         try:
-            seen = celpy.json_to_cel(
-                {"driver": device.key.driver, "name": device.key.device, "pool": device.key.pool}
-            )
-            seen[ct.StringType("attributes")] = attributes
-            return self.runner.evaluate({"device": seen})
-        except celpy.CELEvalError as error:
-            return Failure(str(error))
+            value = self.run(frame)
+            if meter.cost > LIMIT:
+                raise CostExceeded
+        except EvalError as error:
+            return _failure(error), meter.cost
+        except CostExceeded as error:
+            return Failure(str(error), FailureKind.COST), meter.cost
+        except (RecursionError, OverflowError) as error:
+            return Failure(f"the evaluation went too far: {error}"), meter.cost
+        return value, meter.cost
 
 
-def _kind(value: object) -> Kind:
-    if isinstance(value, (bool, ct.BoolType)):
-        return Kind.BOOL
-    return Kind.INT if isinstance(value, int) else Kind.STRING
+def _failure(error: EvalError) -> Failure:
+    if isinstance(error, NoSuchKey):
+        if len(error.path) == 3:
+            of, domain, ident = error.path
+            return Failure(str(error), FailureKind.MISSING, domain, ident, of)
+        return Failure(str(error), FailureKind.MISSING, "", str(error.key))
+    kind = FailureKind.TYPE if isinstance(error, NoSuchOverload) else FailureKind.OTHER
+    return Failure(str(error), kind)
+
+
+def _as_bool(value: Any) -> bool | Failure:
+    while type(value) is Optional and value.has_value:
+        value = value.value
+    if type(value) is bool:
+        return value
+    return Failure(f"a selector must give bool, and this gave {type_name(value)}", FailureKind.TYPE)
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, (bool, ct.BoolType)):
-        return bool(value)
-    return int(value) if isinstance(value, int) else str(value)
+    """What Go sees of a value: the inside of an optional, the name of a type."""
+    while type(value) is Optional and value.has_value:
+        value = value.value
+    return value.name if type(value) is TypeValue else value
 
 
-@lru_cache(maxsize=1024)
+def _as_attribute(value: Any) -> AttributeValue | Failure | None:
+    is_list = isinstance(value, list)
+    if is_list and not value:
+        return None
+    values = [_plain(item) for item in value] if is_list else [_plain(value)]
+    kind = _KINDS.get(type(values[0]))
+    if kind is None:
+        given = f"a list of {type_name(value[0])}" if is_list else type_name(value)
+        return Failure(f"a derived attribute cannot be {given}", FailureKind.TYPE)
+    if any(type(item) is not type(values[0]) for item in values):
+        return Failure("a derived attribute cannot be a list of different types", FailureKind.TYPE)
+    scalars: list[Scalar] = [str(item) for item in values] if kind is Kind.VERSION else values
+    return AttributeValue(kind, tuple(scalars), is_list)
+
+
+@lru_cache(maxsize=CACHE_SIZE)
 def compile_selector(expression: str, environment: Environment) -> Program:
     """A selector: raises ExpressionInvalid unless it can give a bool."""
-    return _compile(expression)
+    return _compile(expression, environment, _expect_bool)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=CACHE_SIZE)
 def compile_attribute(expression: str, environment: Environment) -> Program:
     """A derived attribute: raises ExpressionInvalid unless it can give a scalar or a list of scalars."""
-    return _compile(expression)
+    return _compile(expression, environment, _expect_attribute)
 
 
-def _compile(expression: str) -> Program:
-    env = celpy.Environment()
+def _compile(
+    expression: str, environment: Environment, expect: Callable[[Type, Scope], str | None]
+) -> Program:
+    names = scope(environment)
     try:
-        runner = env.program(env.compile(expression))
-    except celpy.CELParseError as error:
-        raise ExpressionInvalid(expression, str(error), error.line or 0, error.column or 0) from error
-    return Program(expression, None, runner)
+        root = parse(expression)
+        kind = check(expression, root, names)
+        validate(expression, root)
+        problem = expect(kind, names)
+        if problem is not None:
+            raise ExpressionInvalid(expression, problem, *root.at)
+        return _program(expression, root, names)
+    except RecursionError as error:
+        raise ExpressionInvalid(expression, "it is nested too deeply") from error
+
+
+def _program(expression: str, root: Node, names: Scope) -> Program:
+    planner = Planner(expression, names, metered=can_be_expensive(root))
+    run = planner.plan(root).run
+    return Program(expression, reads(root), run, planner.slots.count)
+
+
+def _expect_bool(kind: Type, names: Scope) -> str | None:
+    if kind in (BOOL, names.attribute):
+        return None
+    return f"must evaluate to bool or the unknown type, not {kind}"
+
+
+def _expect_attribute(kind: Type, names: Scope) -> str | None:
+    if _is_scalar(kind) or (names.lists and kind.kind == "list" and _is_scalar(kind.params[0])):
+        return None
+    lists = " or a list of these" if names.lists else ""
+    return f"must evaluate to a string, an integer, a bool or a version{lists}, not {kind}"
+
+
+def _is_scalar(kind: Type) -> bool:
+    return kind in _SCALARS or kind.is_dyn
