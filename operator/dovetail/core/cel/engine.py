@@ -8,7 +8,7 @@ from typing import Any, Final
 from dovetail.core.budget import Budget
 from dovetail.core.cel.analysis import can_be_expensive, reads
 from dovetail.core.cel.checker import check
-from dovetail.core.cel.cost import LIMIT, Meter
+from dovetail.core.cel.cost import Meter
 from dovetail.core.cel.environment import Scope, scope
 from dovetail.core.cel.kinds import BOOL, INT, SEMVER, STRING, Type
 from dovetail.core.cel.parser import parse
@@ -69,8 +69,7 @@ class Program:
             frame.extend([None] * (self.slots - FIRST_VARIABLE))
         try:
             value = self.run(frame)
-            if meter.cost > LIMIT:
-                raise CostExceeded
+            meter.charge(0)
         except EvalError as error:
             return _failure(error), meter.cost
         except CostExceeded as error:

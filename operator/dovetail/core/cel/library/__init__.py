@@ -1,0 +1,1 @@
+"""The functions of the DRA device environment, a library a module."""

@@ -1,0 +1,430 @@
+"""Tree to functions: each node of a checked expression becomes a function of the frame."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from dovetail.core.cel import chains, messages
+from dovetail.core.cel.chains import Link
+from dovetail.core.cel.cost import LIST, MAP, STRUCT, call_cost, equality_cost, inequality_cost
+from dovetail.core.cel.environment import Scope
+from dovetail.core.cel.equality import equal
+from dovetail.core.cel.folds import Loop, Slots, plan_binding, plan_loop
+from dovetail.core.cel.library.conversions import FOLDED
+from dovetail.core.cel.library.regexes import PATTERN_ARGUMENT, compile_pattern
+from dovetail.core.cel.logic import plan_conditional, plan_logic, plan_not, plan_not_strictly_false
+from dovetail.core.cel.macros import UNUSED
+from dovetail.core.cel.pieces import METER, VIEW, Frame, Piece, Run, charged, constant
+from dovetail.core.cel.signatures import Dispatch
+from dovetail.core.cel.syntax import (
+    Call,
+    Fold,
+    Ident,
+    ListExpr,
+    Literal,
+    MapExpr,
+    Node,
+    Select,
+    StructExpr,
+)
+from dovetail.core.cel.values import (
+    CelMap,
+    EvalError,
+    NoSuchOverload,
+    Optional,
+    Uint,
+)
+from dovetail.errors import ExpressionInvalid
+
+_IN_SET: Final = frozenset((bool, float, int, str, Uint))
+
+
+class Planner:
+    """Plans one expression, with or without a meter.
+
+    Without one nothing is charged: good for expressions that cannot become expensive.
+    """
+
+    def __init__(self, expression: str, scope: Scope, *, metered: bool) -> None:
+        self.expression = expression
+        self.scope = scope
+        self.metered = metered
+        self.slots = Slots()
+
+    def plan(self, node: Node) -> Piece:
+        """The piece for a node; raises ExpressionInvalid where a constant part fails."""
+        if chains.is_link(node) or (isinstance(node, Select) and node.is_test):
+            return self.chain(node)
+        if isinstance(node, Literal):
+            return constant(node.value)
+        for kind, rule in _RULES:
+            if isinstance(node, kind):
+                return rule(self, node)
+        raise self.fail(node, "unknown part of an expression")
+
+    def fail(self, node: Node, reason: str) -> ExpressionInvalid:
+        """An error at a node."""
+        return ExpressionInvalid(self.expression, reason, *node.at)
+
+    def charge(self, run: Run, cost: int) -> Run:
+        """The same with a cost, if costs count."""
+        return charged(run, cost) if self.metered else run
+
+    # Names and chains.
+
+    def name(self, node: Ident | Select) -> Piece:
+        """A variable, a type or a constant."""
+        if node.constant is not None:
+            return constant(node.constant)
+        assert isinstance(node, Ident)
+        if node.kind.kind == "type":
+            raise self.fail(node, f"reference to undefined type: {node.name}")
+        if node.is_global:
+            own = self.scope.own
+            bare: Run = lambda frame: frame[VIEW].root(own=own)  # noqa: E731 - one of two
+        else:
+            bare = self.slots.reader(node.name)
+        return Piece(self.charge(bare, 1), bare=bare)
+
+    def chain(self, node: Node) -> Piece:
+        """Selections and indexes, from their root on."""
+        root, links = chains.unchained(node)
+        is_test = isinstance(node, Select) and node.is_test
+        path = chains.constant_path(node)
+        optional = any(isinstance(link, Call) and link.function != "_[_]" for link in links)
+        if path is not None and not optional:
+            direct = chains.plan_direct(path, is_test=is_test)
+            if direct is not None:
+                bare = self.charge(direct, len(path))
+                return Piece(bare if is_test else self.charge(bare, 1), bare=bare)
+        planned = [self.link(link) for link in links]
+        return chains.plan_general(self.plan(root), planned, is_test=is_test, metered=self.metered)
+
+    def link(self, node: Node) -> Link:
+        """One selection or index."""
+        if isinstance(node, Select):
+            return Link(node.field)
+        assert isinstance(node, Call)
+        optional = node.function != "_[_]"
+        key = self.plan(node.args[1])
+        if not key.is_constant:
+            return Link(None, key.as_branch, optional)
+        if not chains.is_valid_key(key.constant):
+            raise self.fail(node.args[1], "a constant of this type cannot be a key")
+        return Link(key.constant, None, optional)
+
+    # Literals of lists, maps and messages.
+
+    def list(self, node: ListExpr) -> Piece:
+        """A list; a constant one is built at once."""
+        pieces = [self.plan(element) for element in node.elements]
+        if all(piece.is_constant for piece in pieces) and not node.optional:
+            return constant([piece.constant for piece in pieces])
+        runs = [piece.run for piece in pieces]
+        if node.optional:
+            return Piece(self.charge(_optional_list(runs, node.optional), LIST))
+        return Piece(self.charge(lambda frame: [run(frame) for run in runs], LIST))
+
+    def map(self, node: MapExpr) -> Piece:
+        """A map; a constant one is built at once."""
+        pieces = [(self.plan(entry.key), self.plan(entry.value), entry.optional) for entry in node.entries]
+        if all(key.is_constant and value.is_constant and not optional for key, value, optional in pieces):
+            try:
+                return constant(CelMap((key.constant, value.constant) for key, value, _ in pieces))
+            except EvalError as error:
+                raise self.fail(node, str(error)) from error
+        entries = [(key.run, value.run, optional) for key, value, optional in pieces]
+        return Piece(self.charge(lambda frame: _built_map(entries, frame), MAP))
+
+    def struct(self, node: StructExpr) -> Piece:
+        """A message."""
+        fields = [(entry.key, self.plan(entry.value).run, entry.optional) for entry in node.fields]
+        name = node.name
+
+        def build(frame: Frame) -> Any:
+            found = {}
+            for field, run, optional in fields:
+                value = run(frame)
+                if not optional:
+                    found[field] = value
+                elif _optional(value).has_value:
+                    found[field] = value.value
+            return messages.build(name, found)
+
+        return Piece(self.charge(build, STRUCT))
+
+    # Calls.
+
+    def call(self, node: Call) -> Piece:
+        """A function, operator or method."""
+        special = _SPECIAL.get(node.function)
+        if special is not None:
+            return special(self, node)
+        if node.function in ("or", "orValue") and len(node.operands) == 2 and node.target is not None:
+            return self.alternative(node)
+        pieces = [self.plan(operand) for operand in node.operands]
+        self.check_pattern(node, pieces)
+        dispatch = self.scope.functions[node.function].chosen(node.overloads)
+        if node.function in FOLDED and len(pieces) == 1 and pieces[0].is_constant:
+            return self.folded(node, dispatch, pieces[0])
+        run = _application(dispatch, [piece.run for piece in pieces])
+        if not self.metered:
+            return Piece(run)
+        cost = call_cost(node.function, node.overloads)
+        if isinstance(cost, int):
+            return Piece(self.charge(run, cost))
+        return Piece(_metered_application(dispatch, [piece.run for piece in pieces], cost))
+
+    def folded(self, node: Call, dispatch: Dispatch, argument: Piece) -> Piece:
+        """A conversion of a constant: done at once, so that it fails at once."""
+        try:
+            return constant(dispatch(argument.constant))
+        except EvalError as error:
+            raise self.fail(node, str(error)) from error
+
+    def check_pattern(self, node: Call, pieces: Sequence[Piece]) -> None:
+        """A constant pattern must compile."""
+        position = PATTERN_ARGUMENT.get(node.function)
+        if position is None or position >= len(pieces) or not isinstance(pieces[position].constant, str):
+            return
+        try:
+            compile_pattern(pieces[position].constant)
+        except EvalError as error:
+            raise self.fail(node.operands[position], str(error)) from error
+
+    def membership(self, node: Call) -> Piece:
+        """`x in list`; a constant list of plain values is a set."""
+        value, values = (self.plan(operand) for operand in node.operands)
+        if values.is_constant and node.overloads == ("in_list",):
+            if not values.constant:
+                return constant(False)
+            if all(type(element) in _IN_SET for element in values.constant):
+                return Piece(_in_set(value.run, values.constant))
+        dispatch = self.scope.functions["@in"].chosen(node.overloads)
+        if not self.metered:
+            return Piece(_application(dispatch, [value.run, values.run]))
+        cost = call_cost("@in", node.overloads)
+        if isinstance(cost, int):
+            return Piece(self.charge(_application(dispatch, [value.run, values.run]), cost))
+        return Piece(_metered_application(dispatch, [value.run, values.run], cost))
+
+    def equality(self, node: Call) -> Piece:
+        """`==` and `!=`."""
+        first, second = (self.plan(operand) for operand in node.operands)
+        negated = node.function == "_!=_"
+        run = _comparison(first.run, second, negated=negated)
+        if not self.metered:
+            return Piece(run)
+        cost = inequality_cost if negated else equality_cost
+        left, right = first.run, second.run
+
+        def metered(frame: Frame) -> bool:
+            mine, other = left(frame), right(frame)
+            frame[METER].charge(cost(mine, other))
+            return _verdict(equal(mine, other), negated=negated)
+
+        return Piece(metered)
+
+    def logic(self, node: Call) -> Piece:
+        """`&&` and `||`."""
+        return Piece(plan_logic([self.plan(operand).run for operand in node.args], node.function == "_||_"))
+
+    def negation(self, node: Call) -> Piece:
+        """`!`."""
+        return Piece(self.charge(plan_not(self.plan(node.args[0]).run), 1))
+
+    def not_strictly_false(self, node: Call) -> Piece:
+        """What keeps the loops of `all` and `exists` going."""
+        return Piece(self.charge(plan_not_strictly_false(self.plan(node.args[0]).run), 1))
+
+    def conditional(self, node: Call) -> Piece:
+        """`?:`."""
+        condition, first, second = (self.plan(operand) for operand in node.args)
+        run = plan_conditional(condition.run, first.as_branch, second.as_branch)
+        return Piece(run, bare=run, is_conditional=True)
+
+    def alternative(self, node: Call) -> Piece:
+        """`a.or(b)` and `a.orValue(b)`: the second is computed only if needed, and neither costs."""
+        first, second = (self.plan(operand).run for operand in node.operands)
+        unwraps = node.function == "orValue"
+
+        def choose(frame: Frame) -> Any:
+            value = first(frame)
+            if type(value) is not Optional:
+                raise NoSuchOverload("no such overload: or")
+            if not value.has_value:
+                return second(frame)
+            return value.value if unwraps else value
+
+        return Piece(choose)
+
+    # Loops.
+
+    def fold(self, node: Fold) -> Piece:
+        """A loop or a binding."""
+        init = self.plan(node.init).run
+        if node.variable == UNUSED:
+            slot = self.slots.enter(node.accumulator, init)
+            self.plan(node.step)
+            body = self.plan(node.result).run
+            self.slots.leave(node.accumulator)
+            return Piece(plan_binding(slot, body))
+        over = self.plan(node.range).run
+        accumulator = self.slots.enter(node.accumulator, init)
+        names = [name for name in (node.variable, node.variable2) if name]
+        variables = [self.slots.enter(name) for name in names]
+        condition, step = self.plan(node.condition), self.plan(node.step)
+        for name in reversed(names):
+            self.slots.leave(name)
+        result = self.plan(node.result).run
+        self.slots.leave(node.accumulator)
+        parts = Loop(over, accumulator, variables, condition, step.run, result)
+        return Piece(plan_loop(parts, metered=self.metered))
+
+
+_RULES: Final[tuple[tuple[type[Node], Callable[[Planner, Any], Piece]], ...]] = (
+    (Call, Planner.call),
+    (Ident, Planner.name),
+    (Select, Planner.name),
+    (ListExpr, Planner.list),
+    (MapExpr, Planner.map),
+    (StructExpr, Planner.struct),
+    (Fold, Planner.fold),
+)
+
+_SPECIAL: Final[dict[str, Callable[[Planner, Call], Piece]]] = {
+    "@in": Planner.membership,
+    "_==_": Planner.equality,
+    "_!=_": Planner.equality,
+    "_&&_": Planner.logic,
+    "_||_": Planner.logic,
+    "!_": Planner.negation,
+    "_?_:_": Planner.conditional,
+    "@not_strictly_false": Planner.not_strictly_false,
+}
+
+
+def _optional(value: Any) -> Optional:
+    if type(value) is not Optional:
+        raise EvalError("cannot initialize an optional element from a value that is not optional")
+    return value
+
+
+def _optional_list(runs: list[Run], optional: frozenset[int]) -> Run:
+    def build(frame: Frame) -> list[Any]:
+        built = []
+        for index, run in enumerate(runs):
+            value = run(frame)
+            if index not in optional:
+                built.append(value)
+            elif _optional(value).has_value:
+                built.append(value.value)
+        return built
+
+    return build
+
+
+def _built_map(entries: list[tuple[Run, Run, bool]], frame: Frame) -> CelMap:
+    """A later entry replaces an earlier one of the same key; an absent one removes it."""
+    built = CelMap()
+    for key_run, value_run, optional in entries:
+        key, value = key_run(frame), value_run(frame)
+        single = CelMap(((key, value),))
+        if optional and not _optional(value).has_value:
+            for encoded in single.entries:
+                built.entries.pop(encoded, None)
+            continue
+        built.entries |= CelMap(((key, value.value),)).entries if optional else single.entries
+    return built
+
+
+def _application(dispatch: Dispatch, runs: list[Run]) -> Run:
+    """A call, for its number of arguments."""
+    known = dispatch.known
+    match runs:
+        case [one]:
+
+            def unary(frame: Frame) -> Any:
+                value = one(frame)
+                run = known.get((type(value),))
+                return run(value) if run is not None else dispatch.find((value,))(value)
+
+            return unary
+        case [left, right]:
+
+            def binary(frame: Frame) -> Any:
+                first, second = left(frame), right(frame)
+                run = known.get((type(first), type(second)))
+                if run is None:
+                    run = dispatch.find((first, second))
+                return run(first, second)
+
+            return binary
+        case _:
+            return lambda frame: dispatch(*[run(frame) for run in runs])
+
+
+def _metered_application(
+    dispatch: Dispatch, runs: list[Run], cost: Callable[[tuple[Any, ...], Any], int]
+) -> Run:
+    def apply(frame: Frame) -> Any:
+        values = tuple([run(frame) for run in runs])
+        result = dispatch(*values)
+        frame[METER].charge(cost(values, result))
+        return result
+
+    return apply
+
+
+def _in_set(run: Run, elements: list[Any]) -> Run:
+    """Membership in a constant set, numbers of other types included where they are equal."""
+    members = {(type(element), element) for element in elements}
+    for element in elements:
+        members |= set(_same_numbers(element))
+
+    def contains(frame: Frame) -> bool:
+        value = run(frame)
+        kind = type(value)
+        if kind in _IN_SET:
+            return (kind, value) in members
+        if kind is bytes:
+            raise EvalError("bytes cannot be looked up in a set")
+        return False
+
+    return contains
+
+
+def _same_numbers(element: Any) -> Sequence[tuple[type, Any]]:
+    kind = type(element)
+    if kind in (int, Uint):
+        other = Uint if kind is int else int
+        limits = range(1 << 64) if kind is int else range(1 << 63)
+        found: list[tuple[type, Any]] = [(float, float(element))]
+        return [*found, (other, other(element))] if int(element) in limits else found
+    if kind is float and element == element // 1 and -(2.0**63) < element < 2.0**64:
+        whole = int(element)
+        return [(int, whole)] * (whole < 1 << 63) + [(Uint, Uint(whole))] * (whole >= 0)
+    return []
+
+
+def _verdict(verdict: Any, *, negated: bool) -> bool:
+    """`!=` holds for what cannot be compared; `==` fails."""
+    if negated:
+        return verdict is not True
+    if isinstance(verdict, EvalError):
+        raise verdict
+    return bool(verdict)
+
+
+def _comparison(left: Run, second: Piece, *, negated: bool) -> Run:
+    """`==` and `!=`; a constant string, integer or truth value is compared the short way."""
+    right, wanted, kind = second.run, second.constant, type(second.constant)
+    if second.is_constant and kind in (str, int, bool):
+
+        def short(frame: Frame) -> bool:
+            value = left(frame)
+            if type(value) is kind:
+                return bool((value == wanted) is not negated)
+            return _verdict(equal(value, wanted), negated=negated)
+
+        return short
+    return lambda frame: _verdict(equal(left(frame), right(frame)), negated=negated)

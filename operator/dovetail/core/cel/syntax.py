@@ -1,0 +1,136 @@
+"""The tree that an expression is parsed into, macros expanded."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dovetail.core.cel.kinds import DYN, Type
+
+Place = tuple[int, int]
+"""Line and column, from 1; zeros where unknown."""
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Node:
+    """A part of an expression: where it begins (from 1), and its type once the checker has seen it."""
+
+    at: Place = (0, 0)
+    kind: Type = DYN
+
+
+@dataclass(eq=False, slots=True)
+class Literal(Node):
+    """A constant."""
+
+    value: Any
+
+
+@dataclass(eq=False, slots=True)
+class Ident(Node):
+    """A name; the checker says whether it is a variable or a type (`constant` is then the type's value)."""
+
+    name: str
+    constant: Any = None
+    is_global: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Select(Node):
+    """`operand.field`, or `has(operand.field)`; the checker may find that it is a qualified name."""
+
+    operand: Node
+    field: str
+    is_test: bool = False
+    constant: Any = None
+
+
+@dataclass(eq=False, slots=True)
+class Call(Node):
+    """A function, operator or method applied; `overloads` are the ids that the types allow."""
+
+    function: str
+    target: Node | None
+    args: list[Node]
+    overloads: tuple[str, ...] = ()
+
+    @property
+    def operands(self) -> list[Node]:
+        """Target and arguments."""
+        return self.args if self.target is None else [self.target, *self.args]
+
+
+@dataclass(eq=False, slots=True)
+class ListExpr(Node):
+    """`[a, ?b]`."""
+
+    elements: list[Node]
+    optional: frozenset[int] = frozenset()
+
+
+@dataclass(eq=False, slots=True)
+class Entry:
+    """One entry of a map or message."""
+
+    key: Any
+    value: Node
+    optional: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class MapExpr(Node):
+    """`{a: b, ?c: d}`: the keys are nodes."""
+
+    entries: list[Entry]
+
+
+@dataclass(eq=False, slots=True)
+class StructExpr(Node):
+    """`pkg.Message{field: value}`: the keys are names."""
+
+    name: str
+    fields: list[Entry]
+
+
+@dataclass(eq=False, slots=True)
+class Fold(Node):
+    """A loop: what every comprehension macro, and cel.bind, becomes."""
+
+    range: Node
+    variable: str
+    variable2: str
+    accumulator: str
+    init: Node
+    condition: Node
+    step: Node
+    result: Node
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The direct parts of a node, in source order."""
+    match node:
+        case Select():
+            yield node.operand
+        case Call():
+            yield from node.operands
+        case ListExpr():
+            yield from node.elements
+        case MapExpr():
+            for entry in node.entries:
+                yield entry.key
+                yield entry.value
+        case StructExpr():
+            for entry in node.fields:
+                yield entry.value
+        case Fold():
+            yield from (node.range, node.init, node.condition, node.step, node.result)
+        case _:
+            return
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and everything below it."""
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        waiting.extend(children(current))
