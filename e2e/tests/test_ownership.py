@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 from e2e.harness import Cluster, Object, condition, objects, running
@@ -104,3 +109,93 @@ async def test_the_fence_goes_with_its_object(cluster: Cluster) -> None:
     await cluster.kube.delete("DeviceOwnership", "gpus")
     await cluster.kube.wait_for("Pod", "waits", running, namespace)
     assert await cluster.kube.list("DeviceTaintRule") == ()
+
+
+async def test_a_claim_of_ours_gets_a_fenced_device(cluster: Cluster) -> None:
+    """What is fenced against kube-scheduler is there for pods that Dovetail serves."""
+    namespace = await prepare(cluster)
+    await cluster.operator()
+    await fence(cluster)
+    await cluster.kube.create(objects.pod("ours", templates={"gpu": "ours"}), namespace)
+    await cluster.kube.wait_for("Pod", "ours", running, namespace)
+
+
+def held(claims: tuple[Object, ...]) -> list[tuple[str, str]]:
+    """Pool and name of every device that a claim holds."""
+    return [
+        (result["pool"], result["device"])
+        for claim in claims
+        for result in ((claim.get("status") or {}).get("allocation") or {})
+        .get("devices", {})
+        .get("results", ())
+    ]
+
+
+async def test_no_device_is_given_twice_behind_a_fence(cluster: Cluster) -> None:
+    """1,000 pods, theirs and ours in turns, on 500 devices: ours get all of them, and the audit is clean."""
+    namespace = await prepare(cluster, nodes=50, devices=10)
+    operator = await cluster.operator(audit_seconds=1, claim_generation="never")
+    await fence(cluster)
+    burst = [
+        pod
+        for number in range(500)
+        for pod in (plain_pod(f"plain-{number}"), objects.pod(f"ours-{number}", templates={"gpu": "ours"}))
+    ]
+
+    await cluster.create_all(burst, namespace)
+    await cluster.kube.wait_all(
+        "Pod", lambda pods: sum(map(running, pods)) == 500, namespace, within=180, what="500 running pods"
+    )
+
+    pods = [pod for pod in await cluster.kube.list("Pod", namespace) if running(pod)]
+    devices = held(await cluster.kube.list("ResourceClaim", namespace))
+    assert {pod["metadata"]["name"].partition("-")[0] for pod in pods} == {"ours"}
+    assert len(devices) == len(set(devices)) == 500
+    assert [event for event in operator.events if event.get("event") == "audit_finding"] == []
+    report = await audit(cluster)
+    assert (report["read"]["devices"], report["findings"]) == (500, [])
+
+
+async def test_the_audit_finds_a_planted_double_holding(cluster: Cluster) -> None:
+    """Command, condition and metric name the device when a second claim holds it."""
+    namespace = await prepare(cluster)
+    operator = await cluster.operator(audit_seconds=1)
+    await fence(cluster)
+    await cluster.kube.create(objects.pod("ours", templates={"gpu": "ours"}), namespace)
+    await cluster.kube.wait_for("Pod", "ours", running, namespace)
+    assert (await audit(cluster))["findings"] == []
+
+    (device,) = await plant(cluster, namespace)
+
+    (finding,) = (await audit(cluster))["findings"]
+    assert (finding["fault"], finding["device"]["device"]) == ("DeviceHeldTwice", device)
+    owner = await cluster.kube.wait_for(
+        "DeviceOwnership", "gpus", lambda item: (condition(item, "Clean") or {}).get("status") == "False"
+    )
+    assert device in (condition(owner, "Clean") or {})["message"]
+    await operator.event("audit_finding", lambda event: event["fault"] == "DeviceHeldTwice")
+
+
+async def plant(cluster: Cluster, namespace: str) -> list[str]:
+    """Write the allocation of the one claim of a namespace into a second one; returns its devices."""
+    (taken,) = await cluster.kube.list("ResourceClaim", namespace)
+    spec = taken["spec"]
+    twin = objects.claim("twin", spec)
+    twin["metadata"]["finalizers"] = ["resource.kubernetes.io/delete-protection"]
+    stored = await cluster.kube.create(twin, namespace)
+    stored["status"] = {"allocation": taken["status"]["allocation"]}
+    await cluster.kube.replace(stored, "status")
+    return [result["device"] for result in taken["status"]["allocation"]["devices"]["results"]]
+
+
+async def audit(cluster: Cluster) -> Any:
+    """What `dovetail audit` says of the cluster, run as a person runs it."""
+    command = [sys.executable, "-m", "dovetail", "audit", "-o", "json", "--settle", "1"]
+    environment = os.environ | {"KUBECONFIG": str(cluster.plane.kubeconfig)}
+    done = await asyncio.to_thread(
+        subprocess.run, command, env=environment, cwd=objects.ROOT, capture_output=True, text=True
+    )
+    assert done.returncode in (0, 1), done.stderr
+    report = json.loads(done.stdout)
+    assert done.returncode == bool(report["findings"])
+    return report
