@@ -18,7 +18,6 @@ from yaml.constructor import ConstructorError
 MOST_VALUES = 5_000_000
 """How many values a document may stand for once its aliases are written out."""
 
-MOST_MERGED = 100_000
 
 _BASE = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SEPARATOR = re.compile(r"^---(?=[ \t]|\r?$)", re.MULTILINE)
@@ -30,6 +29,8 @@ _FALSE = ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "
 _INTEGER = r"[-+]?(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO]?[0-7_]+|[1-9][0-9_]*|0)"
 _FLOAT = r"[-+]?(?:\.[0-9][0-9_]*|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?"
 _LARGEST = (1 << 64) - 1
+
+MERGE = "tag:yaml.org,2002:merge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +176,27 @@ class _Loader(_BASE):  # type: ignore[misc, valid-type] # the C loader has no st
 
     yaml_implicit_resolvers: dict[str, Any] = {}
 
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._flat: set[int] = set()
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Take in merged keys: what is written out wins, then what is merged first.
+
+        A mapping may be flattened for another one that merges it, before its own turn comes.
+        """
+        if id(node) in self._flat:
+            return
+        self._flat.add(id(node))
+        own = {_key(self, key): (key, value) for key, value in node.value if key.tag != MERGE}
+        if len(own) + sum(key.tag == MERGE for key, _ in node.value) < len(node.value):
+            raise _repeated(self, node)
+        merged: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+        for source in _merged_into(node):
+            self.flatten_mapping(source)
+            merged = {_key(self, key): (key, value) for key, value in source.value} | merged
+        node.value = list((merged | own).values())
+
 
 def _resolve(tag: str, pattern: str, first: str) -> None:
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"(?:{pattern})\\Z"), list(first))
@@ -220,23 +242,31 @@ def _construct_map(loader: Any, node: yaml.MappingNode) -> Iterator[dict[str, An
     yield found
     if not isinstance(node, yaml.MappingNode):
         raise ConstructorError(None, None, "a mapping is expected", node.start_mark)
-    _refuse_repeated(loader, node)
     loader.flatten_mapping(node)
-    if len(node.value) > MOST_MERGED:
-        raise ConstructorError(None, None, f"it merges more than {MOST_MERGED} keys", node.start_mark)
     for key, value in node.value:
         found[_key(loader, key)] = loader.construct_object(value)
 
 
-def _refuse_repeated(loader: Any, node: yaml.MappingNode) -> None:
+def _repeated(loader: Any, node: yaml.MappingNode) -> ConstructorError:
     seen: set[str] = set()
     for key, _ in node.value:
-        if key.tag == "tag:yaml.org,2002:merge":
-            continue
-        name = _key(loader, key)
-        if name in seen:
-            raise ConstructorError(None, None, f"key {name!r} appears twice", key.start_mark)
+        name = "<<" if key.tag == MERGE else _key(loader, key)
+        if name in seen and key.tag != MERGE:
+            return ConstructorError(None, None, f"key {name!r} appears twice", key.start_mark)
         seen.add(name)
+    return ConstructorError(None, None, "a key appears twice", node.start_mark)
+
+
+def _merged_into(node: yaml.MappingNode) -> Iterator[yaml.MappingNode]:
+    """The mappings that a mapping merges, in order."""
+    for key, value in node.value:
+        if key.tag != MERGE:
+            continue
+        sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
+        for source in sources:
+            if not isinstance(source, yaml.MappingNode):
+                raise ConstructorError(None, None, "only mappings can be merged", value.start_mark)
+            yield source
 
 
 def _key(loader: Any, node: yaml.Node) -> str:
@@ -251,8 +281,17 @@ def _key(loader: Any, node: yaml.Node) -> str:
             raise ConstructorError(None, None, "a key has to be a string", node.start_mark)
 
 
-_Loader.add_constructor("tag:yaml.org,2002:bool", _construct_bool)
-_Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
-_Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
-_Loader.add_constructor("tag:yaml.org,2002:timestamp", _construct_text)
-_Loader.add_constructor("tag:yaml.org,2002:map", _construct_map)
+_CONSTRUCTORS = {
+    "null": yaml.SafeLoader.construct_yaml_null,
+    "bool": _construct_bool,
+    "int": _construct_int,
+    "float": _construct_float,
+    "str": _construct_text,
+    "timestamp": _construct_text,
+    "seq": yaml.SafeLoader.construct_yaml_seq,
+    "map": _construct_map,
+}
+# Sets, pairs and bytes, which YAML knows and JSON does not, are refused like any unknown tag.
+_Loader.yaml_constructors = {None: yaml.SafeLoader.construct_undefined} | {
+    f"tag:yaml.org,2002:{name}": constructor for name, constructor in _CONSTRUCTORS.items()
+}
