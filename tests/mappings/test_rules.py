@@ -183,6 +183,32 @@ def test_a_guarded_attribute_that_is_absent_is_not_published() -> None:
     assert cause_of(derive(compiled, device("a.example"))) is MissingCause.NOT_PUBLISHED
 
 
+def test_what_is_not_published_is_named() -> None:
+    """All attributes that the rule could read, so that nobody has to read the expression."""
+    one = rule("a.example", 'has(device.attributes["a.example"].x) ? device.attributes["a.example"].x : []')
+    none = rule("a.example", 'device.name == "x" ? dyn(1) : dyn([])')
+    read_y = 'has(device.attributes["y.example"].y) ? device.attributes["y.example"].y : '
+
+    def detail(*rules: dict[str, str]) -> str:
+        answer = derive(compile_mapping(mapping(*rules)), device("a.example"))
+        assert cause_of(answer) is MissingCause.NOT_PUBLISHED
+        return answer.detail if isinstance(answer, Missing) else ""
+
+    assert detail(one) == "a.example/x is not published"
+    assert detail(none) == "rule 1 (a.example) gives no value"
+    both = one | {"expression": read_y + one["expression"]}
+    assert detail(both) == "none of a.example/x, y.example/y is published"
+
+
+def test_a_key_that_a_table_lacks_is_not_taken_for_an_attribute() -> None:
+    """The device has what the expression reads; the table is what lacks something."""
+    compiled = compile_mapping(mapping(rule("a.example", '{2: 0}[device.attributes["a.example"].x]')))
+
+    answer = derive(compiled, device("a.example", x=3))
+
+    assert answer == Missing(MissingCause.FAILED, "rule 1 (a.example), expression: no such key: 3")
+
+
 def test_an_unguarded_attribute_that_is_absent_is_a_failure_that_names_it() -> None:
     """Only the device that lacks it fails, in every order of visits; the reason names the field (R-C1)."""
     compiled = compile_mapping(mapping(rule("a.example", 'device.attributes["a.example"].numa')))

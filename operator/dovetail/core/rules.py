@@ -184,14 +184,15 @@ def _compile_rule(index: int, rule: Rule) -> CompiledRule | tuple[RuleProblem, .
 
 def _failed(rule: CompiledRule, where: Literal["when", "expression"], failure: Failure) -> Missing:
     reason = failure.message
-    if failure.kind is FailureKind.MISSING and failure.id:
+    if failure.kind is FailureKind.MISSING and failure.domain:
         kind = "attribute" if failure.of == "attributes" else "capacity"
         reason = f"the device has no {kind} {failure.domain}/{failure.id}"
     return Missing(MissingCause.FAILED, f"rule {rule.number} ({rule.driver}), {where}: {reason}")
 
 
 def _not_published(rule: CompiledRule) -> str:
-    names = sorted(rule.expression.reads or ())
+    # What else an expression reads (the name, a capacity) has a colon, and is always published.
+    names = sorted(name for name in rule.expression.reads or () if ":" not in name)
     if not names:
         return f"rule {rule.number} ({rule.driver}) gives no value"
     return f"{names[0]} is not published" if len(names) == 1 else f"none of {', '.join(names)} is published"
