@@ -48,7 +48,9 @@
 // a pod: a copy of the allocated state, a new allocator, then Allocate node after
 // node until "feasible" nodes are found or "candidates" nodes were tried, beginning
 // behind the last node that the step before tried. The first feasible node is
-// taken and its devices stay in use until the step's release. A timeout (of one
+// taken and its devices stay in use until the step's release. kube-scheduler looks
+// for more nodes than it needs, to score them: all of fewer than 100 nodes, 10 % of
+// 5,000, so "feasible":500 there is what it does. A timeout (of one
 // Allocate call) ends the step, as it ends the scheduling attempt. The CEL cache
 // is shared by all steps and fresh for each request. "budgetSeconds" ends the
 // whole request early; the steps left are "notRun".
