@@ -32,7 +32,9 @@ def load(paths: Iterable[str], features: Features, *, shipped_mappings: bool) ->
     world = World(features, shipped_mappings=shipped_mappings, assume_nodes=True)
     manifests: dict[tuple[str, ObjectKey], Manifest] = {}
     troubles: list[Trouble] = []
+    files: dict[str, None] = {}
     for found in read_manifests(paths):
+        files[found.origin.file] = None
         if isinstance(found, Trouble):
             troubles.append(found)
         elif (first := manifests.get(_key(found))) is not None:
@@ -48,7 +50,7 @@ def load(paths: Iterable[str], features: Features, *, shipped_mappings: bool) ->
     for (kind, key), problem in world.problems.items():
         troubles.append(_trouble(manifests[kind, key], problem.reason))
     troubles += _mapping_troubles(world, manifests)
-    return Loaded(world, tuple(_in_input_order(troubles)), tuple(notes))
+    return Loaded(world, tuple(_in_input_order(troubles, list(files))), tuple(notes))
 
 
 def _settled(world: World, body: Mapping[str, Any], notes: dict[str, None]) -> Mapping[str, Any]:
@@ -101,7 +103,6 @@ def _place(origin: Origin) -> str:
     return f"{origin.file}, document {origin.document}" if origin.document else origin.file
 
 
-def _in_input_order(troubles: list[Trouble]) -> list[Trouble]:
-    """By file as they first appear, then by document."""
-    files = list(dict.fromkeys(trouble.origin.file for trouble in troubles))
+def _in_input_order(troubles: list[Trouble], files: list[str]) -> list[Trouble]:
+    """By file as they were read, then by document."""
     return sorted(troubles, key=lambda trouble: (files.index(trouble.origin.file), trouble.origin.document))
