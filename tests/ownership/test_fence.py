@@ -6,7 +6,7 @@ import pytest
 
 from dovetail.api.ownership import DeviceOwnership
 from dovetail.api.slices import DeviceTaintRule, ResourceSlice
-from dovetail.core.ownership import fence_of, rule_changes
+from dovetail.core.ownership import fence_of, left_over, rule_changes
 from dovetail.core.ownership_status import FenceReason, state_of
 from dovetail.core.pool_records import PoolRecord, read_pools
 from dovetail.core.values import PoolKey
@@ -160,6 +160,18 @@ def test_rules_of_others_are_left_alone() -> None:
     changes = rule_changes(wanted, fence_of(wanted, {}), [of_other, without_owner])
 
     assert (len(changes.create), changes.replace, changes.delete) == (1, (), ())
+
+
+def test_rules_of_an_object_that_is_gone_are_left_over() -> None:
+    """A rule whose owner of that name has another UID, or is gone, is named; those of others are not."""
+    gone, other = owning({"driver": DRIVER}), owning({"driver": DRIVER}, name="other")
+    (rule,), (of_other,) = ([stored(rule) for rule in fence_of(o, {}).rules] for o in (gone, other))
+    foreign = {"metadata": {"name": "x", "uid": "u", "ownerReferences": [{"kind": "Job", "name": "gpus"}]}}
+
+    found = left_over("gpus", [rule, of_other, foreign], frozenset({"uid-new", "uid-other"}))
+
+    assert found == ((rule["metadata"]["name"], rule["metadata"]["uid"]),)
+    assert left_over("gpus", [rule], frozenset({"uid-gpus"})) == ()
 
 
 def test_the_state_says_how_much_is_fenced() -> None:

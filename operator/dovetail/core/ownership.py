@@ -144,6 +144,24 @@ def rule_changes(
     )
 
 
+def left_over(
+    name: str, existing: Iterable[Mapping[str, Any]], uids: frozenset[str]
+) -> tuple[tuple[str, str], ...]:
+    """Rules, by name and UID, of an object of this name that is gone: `uids` are those that are there.
+
+    The garbage collector deletes them too, but on a young cluster it may take half a minute.
+    """
+    return tuple(
+        (rule["metadata"]["name"], rule["metadata"]["uid"])
+        for rule in existing
+        for owner in rule["metadata"].get("ownerReferences") or ()
+        if owner.get("kind") == "DeviceOwnership"
+        and str(owner.get("apiVersion", "")).startswith(f"{GROUP}/")
+        and owner.get("name") == name
+        and owner.get("uid") not in uids
+    )
+
+
 def belongs_to(rule: Mapping[str, Any], uid: str) -> bool:
     """Whether a rule is owned by the object with this UID."""
     owners = rule["metadata"].get("ownerReferences") or ()

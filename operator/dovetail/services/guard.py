@@ -54,9 +54,7 @@ class Guard:
     def follow(self, change: Change) -> None:
         """Take in a change of the picture."""
         self.auditor.follow(change)
-        if change.kind is OWNERSHIP and change.after is None:
-            self._desk.forget(change.key)
-        elif change.kind in (OWNERSHIP, SLICE, TAINT_RULE):
+        if change.kind in (OWNERSHIP, SLICE, TAINT_RULE):
             for key in self._fences.concerned(change):
                 self._desk.queue.mark(key)
 

@@ -1,6 +1,6 @@
 """Keeps the fence around owned devices: the taint rules of each DeviceOwnership, and its status."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import structlog
@@ -9,7 +9,7 @@ from dovetail.api.kinds import OWNERSHIP, SLICE, TAINT_RULE
 from dovetail.api.ownership import DeviceOwnership
 from dovetail.cluster.pen import Pen
 from dovetail.core.oversight import fence_in
-from dovetail.core.ownership import RuleChanges, rule_changes
+from dovetail.core.ownership import RuleChanges, left_over, rule_changes
 from dovetail.core.ownership_status import Inspection, state_of, status_of
 from dovetail.errors import Conflict, Forbidden, NotFound, Rejected
 from dovetail.services.mind import Mind
@@ -53,6 +53,8 @@ class Fences:
     async def settle(self, key: Key) -> None:
         """Write what rules are missing or wrong, then what the object says of itself, if that changed."""
         body = self._picture.find(OWNERSHIP, key)
+        if self._is_served():
+            await self._delete(self._left_over(key))
         if body is None or body["metadata"].get("deletionTimestamp"):
             return
         ownership = DeviceOwnership.parse(body)
@@ -91,10 +93,14 @@ class Fences:
             except (Rejected, Forbidden) as error:
                 return str(error)
             log.info("rule_put_right", rule=name)
-        return await self._delete(changes)
+        return await self._delete(changes.delete)
 
-    async def _delete(self, changes: RuleChanges) -> str:
-        for name, uid in changes.delete:
+    def _left_over(self, key: Key) -> tuple[tuple[str, str], ...]:
+        uids = frozenset(owner["metadata"]["uid"] for owner in self._picture.all(OWNERSHIP))
+        return left_over(key[1], self._picture.all(TAINT_RULE), uids)
+
+    async def _delete(self, rules: Iterable[tuple[str, str]]) -> str:
+        for name, uid in rules:
             try:
                 await self._pen.delete(TAINT_RULE, "", name, uid=uid)
             except NotFound:
