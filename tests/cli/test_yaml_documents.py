@@ -60,11 +60,25 @@ def reason(text: str) -> str:
         ("18446744073709551615", 18446744073709551615),
         ("18446744073709551616", 18446744073709551616.0),
         ("9007199254740993", 9007199254740993),
+        ("-9223372036854775808", -9223372036854775808),
+        ("-9223372036854775809", -9223372036854775808.0),
+        ("1e400", "1e400"),
+        ("<<", "<<"),
         ("=", "="),
+        ("tRUE", "tRUE"),
+        ("0o8", "0o8"),
+        ("1_", 1),
+        ("1__0", 10),
+        ("-010", -8),
+        ("0b2", "0b2"),
+        ("1e-3", 0.001),
     ],
 )
 def test_scalars_are_what_kubernetes_makes_of_them(text: str, value: object) -> None:
-    """YAML 1.1 without base 60 and timestamps; a float without a fraction is an integer, as in JSON."""
+    """YAML 1.1 without base 60 and timestamps; a float without a fraction is an integer, as in JSON.
+
+    The answers are those of sigs.k8s.io/yaml 1.6.
+    """
     assert values(f"key: {text}") == [{"key": value}]
     assert type(values(f"key: {text}")[0]["key"]) is type(value)  # type: ignore[index]
 

@@ -28,7 +28,7 @@ _TRUE = ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"
 _FALSE = ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF")
 _INTEGER = r"[-+]?(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO]?[0-7_]+|[1-9][0-9_]*|0)"
 _FLOAT = r"[-+]?(?:\.[0-9][0-9_]*|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?"
-_LARGEST = (1 << 64) - 1
+_SMALLEST, _LARGEST = -(1 << 63), (1 << 64) - 1
 
 MERGE = "tag:yaml.org,2002:merge"
 
@@ -222,14 +222,17 @@ def _construct_int(_: Any, node: yaml.ScalarNode) -> int | float:
     if re.fullmatch(r"0[0-7]+", digits):
         digits = f"0o{digits[1:]}"
     number = sign * int(digits, 0)
-    return number if abs(number) <= _LARGEST else float(number)
+    return number if _SMALLEST <= number <= _LARGEST else float(number)
 
 
-def _construct_float(_: Any, node: yaml.ScalarNode) -> int | float:
-    """JSON knows one kind of number: a float without a fraction reads as an integer there."""
+def _construct_float(_: Any, node: yaml.ScalarNode) -> int | float | str:
+    """JSON knows one kind of number: a float without a fraction reads as an integer there.
+
+    A number that no float can hold stays text.
+    """
     number = float(node.value.replace("_", ""))
     if not math.isfinite(number):
-        raise ConstructorError(None, None, f"{node.value} is too large", node.start_mark)
+        return str(node.value)
     return int(number) if number.is_integer() and abs(number) < 1 << 53 else number
 
 
@@ -288,6 +291,7 @@ _CONSTRUCTORS = {
     "float": _construct_float,
     "str": _construct_text,
     "timestamp": _construct_text,
+    "merge": _construct_text,
     "seq": yaml.SafeLoader.construct_yaml_seq,
     "map": _construct_map,
 }
