@@ -34,10 +34,11 @@ class AllocationCase:
         """The claims to allocate together."""
         return [ResourceClaim.parse(claim) for claim in self.body["claims"]]
 
-    def inventory(self) -> Inventory:
-        """What the cluster offers and what is taken."""
+    def inventory(self, nodes: Sequence[Json] = ()) -> Inventory:
+        """What the cluster offers and what is taken, with the case's node, or with these."""
         inventory = Inventory(features_of(self.body["features"]))
-        inventory.put_node(Node.parse(self.body["node"]))
+        for node in nodes or [self.body["node"]]:
+            inventory.put_node(Node.parse(node))
         for device_class in self.body["classes"]:
             inventory.put_class(DeviceClass.parse(device_class))
         for published in _named_apart(self.body["slices"]):

@@ -1,4 +1,4 @@
-"""Small worlds by chance, as case files have them: every feature mixed, nothing that an API server refuses."""
+"""Small worlds by chance, as case files have them: all features mixed, nothing that an API server refuses."""
 
 from collections.abc import Mapping
 from random import Random
