@@ -14,7 +14,7 @@ from dovetail.demo.world import CPU_CAPACITY, NODES
 
 WIDTH = 80
 BOX_WIDTH = 38
-FREE = "-"
+FREE = "free"
 
 
 def draw(evidence: Evidence) -> Iterator[RenderableType]:
@@ -25,10 +25,8 @@ def draw(evidence: Evidence) -> Iterator[RenderableType]:
         for device in sorted(_devices(evidence, node)):
             inside.setdefault(evidence.numa_nodes.get(device), []).append(device)
         nowhere = ", ".join(device[2] for device in inside.pop(None, []))
-        boxes = [
-            _numa_box(place, inside[place], holders)
-            for place in sorted(place for place in inside if place is not None)
-        ]
+        places = sorted(place for place in inside if place is not None)
+        boxes = [_numa_box(place, inside[place], holders) for place in places]
         rest = [Text(f"on no NUMA node: {nowhere}", style="dim")] if nowhere else []
         machine = NODES[node][0] if node in NODES else ""
         title = Text.assemble((node, "bold"), f" ({machine})" if machine else "")
