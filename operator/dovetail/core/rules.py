@@ -44,10 +44,13 @@ class MissingCause(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A device without the attribute: it never counts as equal to another one, missing or not (R-A8)."""
+    """A device without the attribute: it never counts as equal to another one, missing or not (R-A8).
+
+    `detail` says why in words that need no other words around them.
+    """
 
     cause: MissingCause
-    detail: str = ""
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)

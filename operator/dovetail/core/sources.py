@@ -13,7 +13,7 @@ from typing import Protocol
 
 from dovetail.api.claims import NativeDerivedAttribute
 from dovetail.api.mappings import ClaimParameters
-from dovetail.core.attributes import CompiledMapping, Mappings, Missing, MissingCause
+from dovetail.core.attributes import CompiledMapping, Mappings, MissingCause
 from dovetail.core.budget import Budget
 from dovetail.core.cel import Environment, Failure, Memory, Program, compile_attribute, compile_selector
 from dovetail.core.devices import DeviceView
@@ -135,8 +135,8 @@ class Mapped:
         if isinstance(found, AttributeValue):
             return _read(found, lists=True)
         if found.cause is MissingCause.FAILED and self.mapping.on_error == "Fail":
-            return Broken(_words(found))
-        return Absent(_words(found))
+            return Broken(found.detail)
+        return Absent(found.detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,16 +232,6 @@ def _read(found: AttributeValue, *, lists: bool) -> Value:
     if found.is_list and not lists:
         return Value(frozenset(), found.values, lone=True)
     return Value(frozenset((found.kind, value) for value in found.values), found.values)
-
-
-def _words(missing: Missing) -> str:
-    plain = {
-        MissingCause.NO_RULE: "no rule of the mapping applies to it",
-        MissingCause.NOT_PUBLISHED: "does not publish what the rule reads",
-        MissingCause.UNKNOWN: "publishes a value that means unknown",
-        MissingCause.FAILED: "the rule fails on it",
-    }[missing.cause]
-    return f"{plain}: {missing.detail}" if missing.detail else plain
 
 
 def _covers(requests: Sequence[str], name: str, parent: str) -> bool:
