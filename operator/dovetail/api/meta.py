@@ -100,7 +100,9 @@ class KubernetesObject(Model):
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"])
-            raise ObjectInvalid(cls.__name__, _name_in(body), f"{field}: {first['msg']}") from error
+            # Lists are read as tuples, which is our own affair.
+            wrong = first["msg"].replace("valid tuple", "valid list")
+            raise ObjectInvalid(cls.__name__, _name_in(body), f"{field}: {wrong}") from error
 
 
 def _name_in(body: Mapping[str, Any]) -> str:

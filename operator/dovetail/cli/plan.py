@@ -72,8 +72,7 @@ def plan(  # noqa: PLR0917 - typer passes options by name
     Pods are served by priority, then age, then order in the input, each seeing what the earlier ones got.
     Nodes that only slices name are assumed to exist and be usable.
 
-    Exit status: 2 with any problem in the input, else 1 with any pod that does not fit, is cut short or in
-    error, else 0.
+    Exit status: 2 with any problem in the input, else 1 with any pod that gets nothing, else 0.
     """
     features = _features(feature_gates)
     loaded = load(paths, features, shipped_mappings=not no_shipped_mappings)

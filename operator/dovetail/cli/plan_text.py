@@ -1,7 +1,9 @@
 """What `dovetail plan` says, for people: readable with colours and without."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
@@ -11,15 +13,27 @@ from dovetail.cli.manifests import Trouble
 from dovetail.cli.plan_report import alignment_of, allocation_of, message_of, outcome_of
 from dovetail.core.forecast import Forecast, Served
 
-WORDS: Mapping[str, tuple[str, str]] = {
-    "fits": ("fits", "bold green"),
-    "doesNotFit": ("does not fit", "bold red"),
-    "cut": ("was cut short", "bold yellow"),
-    "waits": ("waits", "bold yellow"),
-    "error": ("cannot be served", "bold red"),
-    "notOurs": ("is not Dovetail's", "dim"),
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""What moves the cursor, ends the line or turns the direction of writing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """An outcome in words, of one pod and of several, and its colour."""
+
+    one: str
+    several: str
+    style: str
+
+
+WORDS: Mapping[str, Words] = {
+    "fits": Words("fits", "fit", "bold green"),
+    "doesNotFit": Words("does not fit", "do not fit", "bold red"),
+    "cut": Words("was cut short", "were cut short", "bold yellow"),
+    "waits": Words("waits", "wait", "bold yellow"),
+    "error": Words("cannot be served", "cannot be served", "bold red"),
+    "notOurs": Words("is not Dovetail's", "are not Dovetail's", "dim"),
 }
-"""Each outcome in words, and its colour."""
 
 
 def print_plan(console: Console, forecasts: Sequence[Forecast], notes: Iterable[str]) -> None:
@@ -43,14 +57,18 @@ def print_troubles(console: Console, troubles: Iterable[Trouble]) -> None:
 
 
 def _print(console: Console, line: Text) -> None:
-    """Lines are never folded where nobody looks: what reads them wants one fact per line."""
+    """Lines are never folded where nobody looks: what reads them wants one fact per line.
+
+    Control characters that somebody wrote into a manifest never reach the terminal.
+    """
+    line.plain = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", line.plain)
     console.print(line, soft_wrap=not console.is_terminal, highlight=False)
 
 
 def _pod(forecast: Forecast) -> Iterator[Text]:
-    words, style = WORDS[outcome_of(forecast)]
+    words = WORDS[outcome_of(forecast)]
     pod = forecast.pod.metadata
-    line = Text(f"{pod.namespace}/{pod.name} ", "bold").append(words, style)
+    line = Text(f"{pod.namespace}/{pod.name} ", "bold").append(words.one, words.style)
     if forecast.node is not None:
         line.append(" on ").append(forecast.node, "bold")
     yield line
@@ -72,7 +90,7 @@ def _claim(served: Served) -> Iterator[Text]:
         count = f" ({len(devices)} devices)" if len(devices) > 1 else ""
         yield Text(f"    {request}{count}: ").append(", ".join(devices), "cyan")
     for entry in alignment_of(served):
-        yield Text(f"    {_alignment(entry)}", "green")
+        yield Text("    aligned: ").append(_alignment(entry), "green")
 
 
 def _by_request(results: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
@@ -95,6 +113,10 @@ def _sum(forecasts: Sequence[Forecast]) -> str:
     if not forecasts:
         return "No pod is waiting for a node."
     counts = Counter(outcome_of(forecast) for forecast in forecasts)
-    parts = [f"{counts[outcome]} {words}" for outcome, (words, _) in WORDS.items() if counts[outcome]]
+    parts = [
+        f"{counts[outcome]} {words.one if counts[outcome] == 1 else words.several}"
+        for outcome, words in WORDS.items()
+        if counts[outcome]
+    ]
     pods = "1 pod" if len(forecasts) == 1 else f"{len(forecasts)} pods"
     return f"{pods}: {', '.join(parts)}."
