@@ -156,6 +156,14 @@ def test_unknown_values_are_compared_with_their_type() -> None:
         assert cause_of(derive(compiled, device("a.example", x=unknown))) is MissingCause.UNKNOWN
 
 
+def test_a_changed_type_of_an_unknown_value_is_a_change() -> None:
+    """An object that says true where it said 1 is not the same object, though Python calls them equal."""
+    one, true = mapping(rule("*", "1"), unknown=[1]), mapping(rule("*", "1"), unknown=[True])
+
+    assert one != true
+    assert one == mapping(rule("*", "1"), unknown=[1])
+
+
 def test_an_unknown_version_is_written_as_a_string() -> None:
     """A manifest has no versions, so a string stands for the version of the same letters."""
     compiled = compile_mapping(

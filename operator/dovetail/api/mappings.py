@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from typing_extensions import override
+
 from dovetail.api.meta import KubernetesObject, Listed, OwnedModel, Tupled
 
 GROUP = "dovetail.dev"
@@ -37,6 +39,15 @@ class DerivedAttributeSpec(OwnedModel):
     rules: Listed[Rule] = ()
     unknown: Tupled[tuple[UnknownValue, ...]] = ()
     on_error: Literal["Exclude", "Fail"] = "Exclude"
+
+    @override
+    def __eq__(self, other: object) -> bool:  # noqa: PLW1641 - pydantic hashes what is frozen
+        # To Python 1 is true; an edit from one to the other must not pass for no edit.
+        return (
+            isinstance(other, DerivedAttributeSpec)
+            and super().__eq__(other)
+            and [type(value) for value in self.unknown] == [type(value) for value in other.unknown]
+        )
 
 
 class DerivedAttribute(KubernetesObject):
