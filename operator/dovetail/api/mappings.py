@@ -32,7 +32,7 @@ class Rule(OwnedModel):
     when: str | None = None
 
 
-class DerivedAttributeSpec(OwnedModel):
+class DerivedAttributeSpec(OwnedModel):  # noqa: PLW1641 - pydantic hashes what is frozen
     """An attribute and its rules, tried in order."""
 
     attribute: str
@@ -41,7 +41,7 @@ class DerivedAttributeSpec(OwnedModel):
     on_error: Literal["Exclude", "Fail"] = "Exclude"
 
     @override
-    def __eq__(self, other: object) -> bool:  # noqa: PLW1641 - pydantic hashes what is frozen
+    def __eq__(self, other: object) -> bool:
         # To Python 1 is true; an edit from one to the other must not pass for no edit.
         return (
             isinstance(other, DerivedAttributeSpec)
