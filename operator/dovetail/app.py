@@ -75,6 +75,9 @@ async def operate(context: Context) -> int:
         if not context.has_failed:
             log.error("operator_failed", reason=str(error), exc_info=error)  # noqa: TRY400
         return 1
+    finally:
+        # Kopf waits for the flag in a thread, which would outlive it.
+        context.request_stop()
     return 1 if context.has_failed else 0
 
 

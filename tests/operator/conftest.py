@@ -33,8 +33,24 @@ async def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 
 
 @pytest.fixture
-async def operator(cluster: EmbeddedCluster) -> AsyncIterator[OperatorStarter]:
-    """What starts operators that stop with the test, as in `await operator(release="always")`."""
+async def controlled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EmbeddedCluster]:
+    """The same with a claim controller, as kube-controller-manager has one."""
+    async with EmbeddedCluster(scheduler=True, kubelet=True, claim_controller=True) as server:
+        monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig(tmp_path / "kubeconfig")))
+        yield server
+
+
+@pytest.fixture
+async def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EmbeddedCluster]:
+    """The API server alone: nobody binds, runs or frees anything but the test."""
+    async with EmbeddedCluster() as server:
+        monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig(tmp_path / "kubeconfig")))
+        yield server
+
+
+@pytest.fixture
+async def operator() -> AsyncIterator[OperatorStarter]:
+    """Starts operators that stop with the test; a test may set `release` and the like."""
     async with AsyncExitStack() as stack:
 
         async def start(**settings: Any) -> Context:

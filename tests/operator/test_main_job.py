@@ -14,6 +14,7 @@ from tests.operator.worlds import (
     gpus,
     nics,
     node,
+    our_writes,
     pod,
     running_pod,
     template,
@@ -162,13 +163,3 @@ async def test_kopf_leaves_no_trace_on_objects(cluster: EmbeddedCluster, operato
 
     kinds = ("Pod", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice", "DeviceClass", "Node")
     assert not [kind for kind in kinds for body in cluster.objects(kind) if "kopf" in json.dumps(body)]
-
-
-def our_writes(cluster: EmbeddedCluster) -> list[tuple[str, str]]:
-    """The writes of the operator, in order, without Leases, reviews and events."""
-    return [
-        (request.method, request.resource)
-        for request in cluster.writes()
-        if request.user_agent == "dovetail"
-        and request.resource not in ("leases", "selfsubjectaccessreviews", "events")
-    ]

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from dovetail.embedded import EmbeddedCluster
+
 Body = dict[str, Any]
 
 GATE = "dovetail.dev/allocation"
@@ -140,7 +142,7 @@ def pod(
 
 def is_running(body: Body) -> bool:
     """The pod has a node and runs."""
-    return body.get("status", {}).get("phase") == "Running"
+    return bool(body.get("status", {}).get("phase") == "Running")
 
 
 def running_pod(name: str) -> Any:
@@ -158,3 +160,42 @@ def condition(body: Body) -> Body:
     """The pod's condition of ours, or an empty one."""
     conditions = body.get("status", {}).get("conditions", [])
     return next((entry for entry in conditions if entry["type"] == "dovetail.dev/Allocated"), {})
+
+
+def our_writes(cluster: EmbeddedCluster) -> list[tuple[str, str]]:
+    """The writes of the operator, in order, without Leases, reviews and events."""
+    return [
+        (request.method, request.resource)
+        for request in cluster.writes()
+        if request.user_agent == "dovetail"
+        and request.resource not in ("leases", "selfsubjectaccessreviews", "events")
+    ]
+
+
+def is_gated(body: Body) -> bool:
+    """The pod carries our gate."""
+    return any(gate["name"] == GATE for gate in body["spec"].get("schedulingGates") or ())
+
+
+def waits_for(reason: str = "") -> Any:
+    """A condition to wait for: the pod says that it waits, for this reason."""
+    return lambda body: condition(body).get("status") == "False" and reason in ("", condition(body)["reason"])
+
+
+def bind(cluster: EmbeddedCluster, name: str = "p", node_name: str = "n1") -> Body:
+    """What kube-scheduler does in the end; the answer is the pod."""
+    binding = {"target": {"kind": "Node", "name": node_name}}
+    cluster.writer.bind(cluster.kinds.named("Pod"), ("default", name), binding)
+    return cluster.get("Pod", name)
+
+
+def pairs(count: int = 1, node_name: str = "n1") -> list[Body]:
+    """A node with so many GPUs and NICs on NUMA node 0, the classes and a template for a pair."""
+    places = [0] * count
+    return [
+        node(node_name),
+        *CLASSES,
+        gpus(*places, node=node_name),
+        nics(*places, node=node_name),
+        template(),
+    ]

@@ -1,7 +1,7 @@
 """Writing what was decided: claims get their devices, and the pod as consumer (design, section 2.5)."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from dovetail.cluster.pen import Pen
 from dovetail.cluster.reader import Reader
 from dovetail.core.decisions import Grant, Place, Reserve
 from dovetail.core.outcome import Allocation
-from dovetail.errors import ClusterError, Unavailable
+from dovetail.errors import ClusterError, Conflict, Unavailable
 from dovetail.services import claims
 from dovetail.services.mind import Mind, Verdict
 from dovetail.services.picture import Json, Key, Picture
@@ -76,8 +76,14 @@ class AllocationWriter:
         writes |= {key: self._reserve(pod, verdict.claims[key]) for key in reserve if key in verdict.claims}
         settled = await self._settle_all(writes)
         self._mind.withdraw(settled.refused)
+        await self._look_into(settled)
         dropped = [lost for grant in ours if (lost := _dropped(grant, settled.bodies.get(grant.claim)))]
         return Written(settled.written.failures, settled.written.unknown, tuple(dropped))
+
+    async def restore(self, pod: Mapping[str, Any], held: Sequence[Json]) -> None:
+        """Make a pod that has its node a consumer of claims again."""
+        for claim in held:
+            await self._reserve(pod, claim)
 
     async def read_back(self, keys: tuple[Key, ...]) -> None:
         """Find out what became of writes without an answer; raises where that cannot be found out now."""
@@ -86,6 +92,17 @@ class AllocationWriter:
             if body is not None:
                 self._picture.see(CLAIM, body)
         self._mind.withdraw(keys)
+
+    async def _look_into(self, settled: "_Settled") -> None:
+        """A conflict may be with ourselves: a first try took place, its answer was lost, a second was sent.
+
+        What is assumed of such a claim is withdrawn only once the claim has been read.
+        """
+        for key in settled.contested:
+            try:
+                await self.read_back((key,))
+            except ClusterError as error:
+                settled.failures[key] = Unavailable("reading back", str(error))
 
     async def _protect(self, grant: Grant, verdict: Verdict) -> Json:
         claim = verdict.claims[grant.claim]
@@ -139,11 +156,17 @@ class _Settled:
     @property
     def refused(self) -> list[Key]:
         """Claims that were certainly not written."""
-        return [key for key, error in self.failures.items() if not isinstance(error, Unavailable)]
+        uncertain = (Unavailable, Conflict)
+        return [key for key, error in self.failures.items() if not isinstance(error, uncertain)]
+
+    @property
+    def contested(self) -> list[Key]:
+        """Claims that had changed when they were to be written."""
+        return [key for key, error in self.failures.items() if isinstance(error, Conflict)]
 
     @property
     def written(self) -> Written:
-        unknown = tuple(key for key in self.failures if key not in self.refused)
+        unknown = tuple(key for key, error in self.failures.items() if isinstance(error, Unavailable))
         return Written(tuple(self.failures.values()), unknown)
 
 

@@ -33,6 +33,20 @@ def claims_of(picture: Picture, pod: Mapping[str, Any]) -> list[Json]:
     return [claim for claim in found if claim is not None]
 
 
+def lacking_reservation(picture: Picture, pod: Mapping[str, Any]) -> list[Json]:
+    """The allocated claims of ours that a pod with a node is not a consumer of."""
+    uid = pod["metadata"]["uid"]
+    return [
+        claim
+        for claim in claims_of(picture, pod)
+        if is_bound(pod)
+        and claims.is_allocated(claim)
+        and claims.is_written_by_us(claim)
+        and uid not in claims.consumers(claim)
+        and len(claims.consumers(claim)) < claims.CONSUMER_LIMIT
+    ]
+
+
 def is_bound(pod: Mapping[str, Any]) -> bool:
     """Whether the pod has a node."""
     return bool(pod["spec"].get("nodeName"))

@@ -17,15 +17,17 @@ from dovetail.cluster.pen import Pen
 from dovetail.cluster.reader import Reader
 from dovetail.cluster.wire import Wire
 from dovetail.core.planner import PlanSettings
-from dovetail.core.world import Problem, World
+from dovetail.core.world import World
 from dovetail.errors import ClusterError
 from dovetail.services.allocation import AllocationWriter
 from dovetail.services.avoidance import Attempts, Avoidance
 from dovetail.services.clashes import Clashes
 from dovetail.services.clocks import now_text
+from dovetail.services.complaints import Complaints
 from dovetail.services.conditions import Conditions
 from dovetail.services.consumers import Consumers
 from dovetail.services.desk import Desk
+from dovetail.services.echoes import Echoes
 from dovetail.services.generation import Generation
 from dovetail.services.guard import Guard
 from dovetail.services.healing import Healing
@@ -35,7 +37,7 @@ from dovetail.services.mapping_reports import MappingReports
 from dovetail.services.metrics import Metrics
 from dovetail.services.mind import Limits, Mind
 from dovetail.services.notices import Notices
-from dovetail.services.picture import Json, Key, Picture
+from dovetail.services.picture import Json, Key, Picture, version_of
 from dovetail.services.reconciler import Reconciler
 from dovetail.services.release import Release
 from dovetail.services.retraction import Retraction
@@ -99,8 +101,10 @@ class Operation:
             now=now_text,
         )
         self._notices = Notices(self._pen, now=now_text, clock=clock)
+        self._complaints = Complaints(self._notices, is_leading=lambda: self.leadership.is_leading)
         self._consumers = Consumers()
         self._clashes = Clashes()
+        self._echoes = Echoes()
         conditions = Conditions(pen=self._pen, picture=self.picture, now=now_text, clock=clock)
         avoidance = Avoidance(settings.avoid_seconds, clock)
         self._retraction = self._make_retraction(conditions, avoidance)
@@ -117,6 +121,7 @@ class Operation:
             avoidance=avoidance,
             attempts=Attempts(settings.attempts_per_minute, clock),
             clashes=self._clashes,
+            echoes=self._echoes,
             retraction=self._retraction,
             metrics=self.metrics,
             now=now_text,
@@ -166,13 +171,14 @@ class Operation:
             healed=self._healed,
         )
         # The mind sees a change before anybody is sent to ask it.
+        self.picture.follow(self._complaints.follow)
         self.picture.follow(self._mind.post)
         self.picture.follow(self._consumers.follow)
         self.picture.follow(self._clashes.follow)
         self.picture.follow(self._guard.follow)
         self.picture.follow(self._reconciler.follow)
         self._mind.on_meaning(self._reconciler.understand)
-        self._mind.on_problem(self._report_problem)
+        self._mind.on_problem(self._complaints.note)
 
     async def begin(self) -> None:
         """Start everything; returns at once, `operator_ready` is logged when the picture is complete."""
@@ -210,6 +216,7 @@ class Operation:
         if event_type is None:
             self.healing.note_gap(kind)
         self.picture.see(kind, body)
+        self._echoes.heard(kind, version_of(body))
 
     async def _check_rights(self) -> None:
         missing = await missing_rights(
@@ -233,6 +240,7 @@ class Operation:
         if is_leading:
             self._reconciler.look_at_everything()
             self._reports.mark()
+            self._complaints.repeat()
 
     def _open_desks(self) -> None:
         may_work = self.leadership.is_leading and self.health.ready and not self._is_ending
@@ -269,16 +277,6 @@ class Operation:
 
     async def _tend_claim(self, key: Key) -> None:
         await self._reconciler.tend_claim(key)
-
-    def _report_problem(self, problem: Problem, body: Json) -> None:
-        log.warning(
-            "object_malformed",
-            kind=problem.kind,
-            key="/".join(filter(None, problem.key)),
-            reason=problem.reason,
-        )
-        if self.leadership.is_leading:
-            self._notices.say(body, "Warning", "Malformed", problem.reason)
 
     def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name=name)

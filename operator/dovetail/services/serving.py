@@ -26,13 +26,14 @@ from dovetail.services.allocation import AllocationWriter
 from dovetail.services.avoidance import Attempts, Avoidance
 from dovetail.services.clashes import Clashes
 from dovetail.services.conditions import Conditions
+from dovetail.services.echoes import Echoes
 from dovetail.services.gates import is_gated, ungate
 from dovetail.services.generation import Generation
-from dovetail.services.holdings import claims_of, is_bound, is_satisfied
+from dovetail.services.holdings import claims_of, is_bound, is_satisfied, lacking_reservation
 from dovetail.services.metrics import Metrics
 from dovetail.services.mind import Mind, Verdict
 from dovetail.services.notices import Notices
-from dovetail.services.picture import Json, Key, Picture
+from dovetail.services.picture import Json, Key, Picture, version_of
 from dovetail.services.release import is_done
 from dovetail.services.retraction import Retraction
 
@@ -41,8 +42,14 @@ log = structlog.get_logger(__name__)
 CLAIMS_LATE_SECONDS = 10.0
 """How long claims may be missing before the pod is told: normally they appear within a second."""
 
+ECHO_SECONDS = 2.0
+"""How long the watch of claims may take to show our own write; the pod is not kept waiting any longer."""
+
 CUT_PAUSE_SECONDS = 5.0
 LONGEST_CUT_PAUSE_SECONDS = 300.0
+
+RESTORE_AFTER_SECONDS = 3.0
+"""How long the reservation of a pod with a node is left to kube-controller-manager (G28, V-19)."""
 
 NOT_GATED = "NotGated"
 FEATURE_GATE_OFF = "FeatureGateOff"
@@ -59,6 +66,7 @@ class _Notes:
     since: float = 0.0
     cuts: int = 0
     warned: bool = False
+    unreserved_since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +83,7 @@ class Tools:
     avoidance: Avoidance
     attempts: Attempts
     clashes: Clashes
+    echoes: Echoes
     retraction: Retraction
     metrics: Metrics
     now: Callable[[], str]
@@ -125,12 +134,27 @@ class Serving:
             self.look_again(key, seconds)
             return
         pod = self.tools.picture.find(POD, key) or pod
+        await self._restore(key, pod, notes)
         if is_satisfied(self.tools.picture, pod):
             await self._served_already(key, pod, notes)
         elif seconds := self.tools.attempts.wait(key):
             self.look_again(key, seconds)
         else:
             await self._decide(key, pod, notes)
+
+    async def _restore(self, key: Key, pod: Json, notes: _Notes) -> None:
+        """A pod got its node while its reservation was taken away: unless others do, we restore it."""
+        held = lacking_reservation(self.tools.picture, pod)
+        if not held:
+            notes.unreserved_since = None
+            return
+        if notes.unreserved_since is None:
+            notes.unreserved_since = self.tools.clock()
+        if rest := max(notes.unreserved_since + RESTORE_AFTER_SECONDS - self.tools.clock(), 0.0):
+            self.look_again(key, rest)
+            return
+        await self.tools.writer.restore(pod, held)
+        log.info("reservation_restored", claims=len(held))
 
     async def _served_already(self, key: Key, pod: Json, notes: _Notes) -> None:
         notes.waits_for = ""
@@ -182,6 +206,7 @@ class Serving:
             lost = ", ".join(f"{'/'.join(drop.claim)}: {', '.join(drop.fields)}" for drop in written.dropped)
             await self._tell(key, pod, notes, FEATURE_GATE_OFF, f"the API server dropped fields of {lost}")
             return
+        await self._let_watch_catch_up(verdict)
         if await self._backs_out(key, pod, verdict):
             return
         log.info("pod_allocated", node=node, claims=len(verdict.claims), seconds=round(verdict.seconds, 4))
@@ -191,6 +216,13 @@ class Serving:
             await ungate(self.tools.pen, pod, self.tools.picture)
         if not is_bound(pod) and (seconds := self.tools.retraction.watch(key, pod)):
             self.look_again(key, seconds)
+
+    async def _let_watch_catch_up(self, verdict: Verdict) -> None:
+        """See what others wrote before us, so that a device taken twice is noticed while the gate is shut."""
+        written = [self.tools.picture.find(CLAIM, key) for key in verdict.claims]
+        newest = max((version_of(body) or 0 for body in written if body is not None), default=0)
+        if not await self.tools.echoes.await_version(CLAIM, newest, seconds=ECHO_SECONDS):
+            log.info("watch_is_late", seconds=ECHO_SECONDS)
 
     async def _join(self, key: Key, pod: Json, notes: _Notes, verdict: Verdict, decision: Reserve) -> None:
         """Add the pod to claims that have their devices already.
