@@ -48,7 +48,7 @@ def judge_claim(spec: ResourceClaimSpec, world: "World") -> Ours:
     ours = configured or any(world.mappings.find(attribute) for attribute in attributes)
     if not attributes and not configured:
         return Ours(ours=False)
-    published = world.inventory.published_attributes()
+    published = world.attribute_names.names
     return Ours(
         ours=ours,
         shared=ours and not _is_beyond_kube_scheduler(claim, published, world.features.derived_attributes),

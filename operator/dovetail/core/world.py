@@ -1,7 +1,7 @@
 """The picture of the cluster: objects by kind, fed one at a time, with an inventory kept up to date."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from dovetail.api.claims import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from dovetail.api.mappings import DerivedAttribute
@@ -31,6 +31,7 @@ from dovetail.core.nodes import Hold, Home, NodeBook
 from dovetail.core.references import Entry, References, is_owned_by
 from dovetail.core.resources import read_amounts
 from dovetail.core.salvage import salvage
+from dovetail.core.slice_names import AttributeNames, nodes_in
 from dovetail.errors import ObjectInvalid
 
 __all__ = ["KEPT_RAW", "MODELS", "Change", "Effect", "Problem", "World"]
@@ -80,6 +81,7 @@ class World:
         self.problems: dict[tuple[str, ObjectKey], Problem] = {}
         self.nodes = NodeBook(assume=assume_nodes)
         self.judge = Judge(self.nodes)
+        self.attribute_names = AttributeNames()
         self.footprints: dict[ObjectKey, Footprint] = {}
         self.avoiders: dict[ObjectKey, None] = {}
         """The pods with required anti-affinity, which speaks against others wherever they are."""
@@ -215,12 +217,19 @@ class World:
             return None
         self.inventory.put_slice(published)
         self.others["ResourceSlice"][published.key] = published
-        for name in _nodes_in(published):
-            self.nodes.name_by_slice(name, 1)
+        self._count_names(published, 1)
         if isinstance(before, ResourceSlice):
-            for name in _nodes_in(before):
-                self.nodes.name_by_slice(name, -1)
+            self._count_names(before, -1)
         return Effect.EVERYONE
+
+    def _count_names(self, published: ResourceSlice, times: Literal[1, -1]) -> None:
+        """Nodes and attributes exist as long as a slice names them."""
+        for name in nodes_in(published):
+            self.nodes.name_by_slice(name, times)
+        if times == 1:
+            self.attribute_names.add(published)
+        else:
+            self.attribute_names.remove(published)
 
     def _put_other(self, parsed: KubernetesObject) -> Effect | None:
         kind = type(parsed).__name__
@@ -296,8 +305,7 @@ class World:
                 return None
             case ResourceSlice():
                 self.inventory.drop_slice(key[1])
-                for name in _nodes_in(before):
-                    self.nodes.name_by_slice(name, -1)
+                self._count_names(before, -1)
             case DeviceClass():
                 self.inventory.drop_class(key[1])
                 self._set_class_resources()
@@ -386,9 +394,3 @@ def _key_in(body: Mapping[str, Any]) -> ObjectKey:
 
 def _shares(pod: Pod) -> bool:
     return any(entry.resource_claim_name for entry in pod.spec.resource_claims)
-
-
-def _nodes_in(published: ResourceSlice) -> Iterable[str]:
-    """The nodes that a slice, or a device in it, names."""
-    names = {published.spec.node_name, *(device.node_name for device in published.spec.devices)}
-    return sorted(name for name in names if name)
