@@ -1,0 +1,144 @@
+"""Least privilege: each right that is missing is named, and none that is granted goes unused."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from dovetail.api.kinds import WATCHED
+from dovetail.cluster.connection import connect
+from dovetail.cluster.pen import Pen
+from dovetail.cluster.wire import Wire
+from dovetail.core.features import Features
+from dovetail.services.rights import Right, rights_needed
+from dovetail.services.settings import Settings
+from dovetail.services.startup import Cluster as Examined
+from dovetail.services.startup import missing_rights
+from e2e.harness import (
+    OPERATOR_NAMESPACE,
+    OPERATOR_USER,
+    Cluster,
+    NotSeen,
+    Object,
+    Options,
+    Write,
+    condition,
+    objects,
+    running,
+)
+from e2e.harness.cluster import ClusterFactory
+from e2e.tests.test_ownership import fence, ownership, prepare
+
+OPTIONAL = frozenset({"derivedattributes", "devicetaintrules", "deviceownerships"})
+NEEDED = rights_needed(Settings(), lease_namespace=OPERATOR_NAMESPACE, optional=OPTIONAL)
+ACCOUNT = "lesser"
+READING = ("get", "list", "watch")
+
+
+def role(rights: tuple[Right, ...]) -> Object:
+    """A ClusterRole with these rights."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": ACCOUNT},
+        "rules": [
+            {"apiGroups": [right.group], "resources": [right.resource], "verbs": [right.verb]}
+            for right in rights
+        ],
+    }
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def lesser(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pen]:
+    """A writer that acts as an account whose role the test decides."""
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": ACCOUNT},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ACCOUNT},
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": OPERATOR_NAMESPACE}],
+    }
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}}
+    await cluster.apply(account, role(NEEDED), binding, namespace=OPERATOR_NAMESPACE)
+    monkeypatch.setenv("KUBECONFIG", str(await cluster.plane.account_kubeconfig(OPERATOR_NAMESPACE, ACCOUNT)))
+    wire = Wire(await connect(), timeout_seconds=10)
+    yield Pen(wire, permit=lambda: None)
+    await wire.close()
+    await cluster.kube.delete("ClusterRoleBinding", ACCOUNT)
+    await cluster.kube.delete("ClusterRole", ACCOUNT)
+
+
+async def test_each_missing_right_is_named(cluster: Cluster, lesser: Pen) -> None:
+    """Whichever right is taken from the role, the check at the start names that one and no other."""
+    examined = Examined("v1.37.2", Features(), OPTIONAL)
+    for right in NEEDED:
+        await cluster.apply(role(tuple(other for other in NEEDED if other != right)))
+        async with asyncio.timeout(10):
+            while True:
+                missing = await missing_rights(lesser, Settings(), examined, OPERATOR_NAMESPACE)
+                # The authorizer learns of a new role a moment later.
+                if missing == (right,):
+                    break
+                await asyncio.sleep(0.02)
+
+
+def test_every_kind_that_may_be_listed_is_watched() -> None:
+    """What the operator may list and watch is what its picture of the cluster is made of."""
+    readable = {(right.group, right.resource) for right in NEEDED if right.verb in ("list", "watch")}
+    assert readable == {(kind.group, kind.plural) for kind in WATCHED}
+
+
+async def test_no_right_to_write_goes_unused(cluster_with: ClusterFactory) -> None:
+    """In the life of a few pods and of an ownership, the operator uses every verb that its role grants."""
+    cluster = await cluster_with(Options().without("resourceclaim-controller"))
+    since = cluster.plane.audit.mark()
+    namespace = await prepare(cluster, devices=1)
+    settings = {"claim_generation": "always", "release": "always", "lease_seconds": 2}
+    operator = await cluster.operator(**settings)
+    await live(cluster, namespace)
+    # A second run finds the Events of the first, and counts on from there.
+    await operator.stop()
+    await cluster.operator(**settings)
+
+    granted = {(right.verb, right.resource) for right in NEEDED if right.verb not in READING}
+    # The API server checks this one together with resourceclaims/status.
+    granted.remove(("update", "resourceclaims/binding"))
+    with contextlib.suppress(NotSeen):
+        await cluster.plane.audit.seen(
+            OPERATOR_USER, lambda writes: granted <= used(writes), since=since, within=15
+        )
+    assert granted - used(cluster.plane.audit.writes(OPERATOR_USER, since=since)) == set()
+
+
+def used(writes: tuple[Write, ...]) -> set[tuple[str, str]]:
+    """Verb and resource of each write."""
+    return {(write.verb, "/".join(filter(None, (write.resource, write.subresource)))) for write in writes}
+
+
+async def live(cluster: Cluster, namespace: str) -> None:
+    """A pod comes, another waits, the first is done; an ownership changes and a rule of it is spoilt."""
+    kube = cluster.kube
+    await fence(cluster, ownership({"driver": "gpu.example.com"}, {"driver": "other.example.com"}))
+    await kube.create(objects.pod("runs", templates={"gpu": "ours"}), namespace)
+    await kube.wait_for("Pod", "runs", running, namespace)
+    await kube.create(objects.pod("waits", templates={"gpu": "ours"}), namespace)
+    await kube.wait_for(
+        "Pod", "waits", lambda pod: condition(pod, "dovetail.dev/Allocated") is not None, namespace
+    )
+    await fence(cluster, ownership({"driver": "gpu.example.com"}))
+    (rule,) = await kube.wait_all("DeviceTaintRule", lambda rules: len(rules) == 1)
+    spoilt = {"spec": {"taint": {"key": "dovetail.dev/owned", "value": "other", "effect": "NoSchedule"}}}
+    await kube.patch("DeviceTaintRule", rule["metadata"]["name"], spoilt)
+    await kube.wait_for(
+        "DeviceTaintRule", rule["metadata"]["name"], lambda item: item["spec"] == rule["spec"]
+    )
+    await kube.patch("Pod", "runs", {"status": {"phase": "Succeeded"}}, namespace, subresource="status")
+    await kube.wait_for("Pod", "waits", running, namespace)
+    await kube.create(objects.pod("waits-too", templates={"gpu": "ours"}), namespace)
+    await kube.wait_for(
+        "Pod", "waits-too", lambda pod: condition(pod, "dovetail.dev/Allocated") is not None, namespace
+    )
