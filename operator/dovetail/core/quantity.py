@@ -122,7 +122,10 @@ class Quantity:
 
     def sub(self, other: "Quantity") -> "Quantity":
         """The difference, in this quantity's notation; in the other's where this one is zero."""
-        return self.add(Quantity(-other.unscaled, other.scale, other.format, other.small))
+        negated = -other.unscaled
+        if self.small and other.small and other.unscaled == SMALLEST_INT64:
+            negated = SMALLEST_INT64  # in 64 bits it has no opposite, upstream neither
+        return self.add(Quantity(negated, other.scale, other.format, other.small))
 
     def __add__(self, other: "Quantity") -> "Quantity":
         return self.add(other)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from dovetail.core.budget import Budget, BudgetSpent
 from dovetail.core.cel.library.formats import NamedFormat
 from dovetail.core.cel.library.urls import Url
-from dovetail.core.cel.values import CelMap, Cidr, CostExceeded, Ip, Optional
+from dovetail.core.cel.values import Aborted, CelMap, Cidr, CostExceeded, Ip, Optional
 from dovetail.core.quantity import Quantity
 from dovetail.core.semver import Semver
 
@@ -128,21 +128,30 @@ def _membership(args: tuple[Any, ...], result: Any) -> int:
 
 
 def _contains_ip(args: tuple[Any, ...], result: Any) -> int:
-    cost = math.ceil(2 * size(args[0]) * 0.1)
-    return cost + _tenth(size(args[1])) if isinstance(args[1], str) else cost
+    return math.ceil(2 * size(args[0]) * 0.1)
+
+
+def _contains_ip_text(args: tuple[Any, ...], result: Any) -> int:
+    return _contains_ip(args, result) + _tenth(size(args[1]))
 
 
 def _contains_cidr(args: tuple[Any, ...], result: Any) -> int:
     return _contains_ip(args, result) + _tenth(size(args[0])) + 1
 
 
+def _contains_cidr_text(args: tuple[Any, ...], result: Any) -> int:
+    return _contains_cidr(args, result) + _tenth(size(args[1]))
+
+
 def _validate(args: tuple[Any, ...], result: Any) -> int:
-    wanted: NamedFormat = args[0]
+    wanted = args[0]
+    if not isinstance(wanted, NamedFormat):
+        return 1
     return math.ceil((1.0 + size(args[1])) * 0.1) * math.ceil(wanted.pattern_size * 0.25)
 
 
 def _allocating(factor: float, amount: int) -> int:
-    return int(amount * factor) + 1 + LIST
+    return int(amount * (1.0 if factor < 0 else factor)) + 1 + LIST
 
 
 def _output(args: tuple[Any, ...], result: Any) -> int:
@@ -150,10 +159,15 @@ def _output(args: tuple[Any, ...], result: Any) -> int:
 
 
 def _flatten(args: tuple[Any, ...], result: Any) -> int:
+    if len(args) == 2 and type(args[1]) is not int:
+        raise Aborted("internal error: a depth is no int")
     return _allocating(float(args[1]) if len(args) == 2 else 1.0, size(args[0]))
 
 
-def _pairwise(values: list[Any]) -> int:
+def _pairwise(values: Any) -> int:
+    """Charging for what is no list ends the evaluation, in cel-go too."""
+    if not isinstance(values, list):
+        raise Aborted("internal error: not a list")
     factor = 2.1 if values and isinstance(values[0], (str, bytes)) else 2.0
     return _allocating(factor, len(values) ** 2)
 
@@ -186,6 +200,8 @@ _BY_OVERLOAD: Final[dict[str, CallCost]] = {
     "list_flatten_int": _flatten,
     "lists_range": _output,
     "list_reverse": _output,
+    "cidr_contains_ip_string": _contains_ip_text,
+    "cidr_contains_cidr_string": _contains_cidr_text,
     "list_distinct": lambda args, result: _pairwise(args[0]),
 }
 

@@ -17,7 +17,7 @@ from dovetail.core.cel.planner import Planner
 from dovetail.core.cel.signatures import type_name
 from dovetail.core.cel.syntax import Node
 from dovetail.core.cel.validators import validate
-from dovetail.core.cel.values import CostExceeded, EvalError, NoSuchKey, NoSuchOverload, Optional, TypeValue
+from dovetail.core.cel.values import Aborted, CostExceeded, EvalError, NoSuchKey, NoSuchOverload, Optional, TypeValue
 from dovetail.core.cel.verdicts import Environment, Failure, FailureKind
 from dovetail.core.cel.view import View, prepared
 from dovetail.core.devices import DeviceView
@@ -72,8 +72,9 @@ class Program:
             meter.charge(0)
         except EvalError as error:
             return _failure(error), meter.cost
-        except CostExceeded as error:
-            return Failure(str(error), FailureKind.COST), meter.cost
+        except Aborted as error:
+            kind = FailureKind.COST if isinstance(error, CostExceeded) else FailureKind.OTHER
+            return Failure(str(error), kind), meter.cost
         except (RecursionError, OverflowError) as error:
             return Failure(f"the evaluation went too far: {error}"), meter.cost
         return value, meter.cost

@@ -27,11 +27,13 @@ from dovetail.core.cel.syntax import (
     StructExpr,
 )
 from dovetail.core.cel.values import (
+    UNHASHABLE,
     CelMap,
     EvalError,
     NoSuchOverload,
     Optional,
     Uint,
+    Unhashable,
 )
 from dovetail.errors import ExpressionInvalid
 
@@ -130,7 +132,7 @@ class Planner:
         if all(key.is_constant and value.is_constant and not optional for key, value, optional in pieces):
             try:
                 return constant(CelMap((key.constant, value.constant) for key, value, _ in pieces))
-            except EvalError as error:
+            except Unhashable as error:
                 raise self.fail(node, str(error)) from error
         entries = [(key.run, value.run, optional) for key, value, optional in pieces]
         return Piece(self.charge(lambda frame: _built_map(entries, frame), MAP))
@@ -166,13 +168,15 @@ class Planner:
         dispatch = self.scope.functions[node.function].chosen(node.overloads)
         if node.function in FOLDED and len(pieces) == 1 and pieces[0].is_constant:
             return self.folded(node, dispatch, pieces[0])
-        run = _application(dispatch, [piece.run for piece in pieces])
+        return self.applied(node, dispatch, pieces)
+
+    def applied(self, node: Call, dispatch: Dispatch, pieces: Sequence[Piece]) -> Piece:
+        """A call that dispatches on the types of its arguments."""
+        runs = [piece.run for piece in pieces]
         if not self.metered:
-            return Piece(run)
+            return Piece(_application(dispatch, runs))
         cost = call_cost(node.function, node.overloads)
-        if isinstance(cost, int):
-            return Piece(self.charge(run, cost))
-        return Piece(_metered_application(dispatch, [piece.run for piece in pieces], cost))
+        return Piece(_metered_application(dispatch, runs, cost if callable(cost) else lambda *_: cost))
 
     def folded(self, node: Call, dispatch: Dispatch, argument: Piece) -> Piece:
         """A conversion of a constant: done at once, so that it fails at once."""
@@ -199,13 +203,7 @@ class Planner:
                 return constant(False)
             if all(type(element) in _IN_SET for element in values.constant):
                 return Piece(_in_set(value.run, values.constant))
-        dispatch = self.scope.functions["@in"].chosen(node.overloads)
-        if not self.metered:
-            return Piece(_application(dispatch, [value.run, values.run]))
-        cost = call_cost("@in", node.overloads)
-        if isinstance(cost, int):
-            return Piece(self.charge(_application(dispatch, [value.run, values.run]), cost))
-        return Piece(_metered_application(dispatch, [value.run, values.run], cost))
+        return self.applied(node, self.scope.functions["@in"].chosen(node.overloads), [value, values])
 
     def equality(self, node: Call) -> Piece:
         """`==` and `!=`."""
@@ -218,8 +216,9 @@ class Planner:
         left, right = first.run, second.run
 
         def metered(frame: Frame) -> bool:
-            mine, other = left(frame), right(frame)
+            mine, other = _evaluated([left, right], frame)
             frame[METER].charge(cost(mine, other))
+            _raise_first((mine, other))
             return _verdict(equal(mine, other), negated=negated)
 
         return Piece(metered)
@@ -366,13 +365,39 @@ def _application(dispatch: Dispatch, runs: list[Run]) -> Run:
 def _metered_application(
     dispatch: Dispatch, runs: list[Run], cost: Callable[[tuple[Any, ...], Any], int]
 ) -> Run:
+    """A call that is charged for, failed arguments included: cel-go charges for what it evaluated."""
+
     def apply(frame: Frame) -> Any:
-        values = tuple([run(frame) for run in runs])
-        result = dispatch(*values)
+        values = _evaluated(runs, frame)
+        try:
+            _raise_first(values)
+            result = dispatch(*values)
+        except EvalError:
+            frame[METER].charge(cost(values, None))
+            raise
         frame[METER].charge(cost(values, result))
         return result
 
     return apply
+
+
+def _evaluated(runs: list[Run], frame: Frame) -> tuple[Any, ...]:
+    """The arguments of a call; an error stands for an argument that failed, up to two are all evaluated."""
+    if len(runs) > 2:
+        return tuple([run(frame) for run in runs])
+    values: list[Any] = []
+    for run in runs:
+        try:
+            values.append(run(frame))
+        except EvalError as error:
+            values.append(error)
+    return tuple(values)
+
+
+def _raise_first(values: tuple[Any, ...]) -> None:
+    for value in values:
+        if isinstance(value, EvalError):
+            raise value
 
 
 def _in_set(run: Run, elements: list[Any]) -> Run:
@@ -386,8 +411,8 @@ def _in_set(run: Run, elements: list[Any]) -> Run:
         kind = type(value)
         if kind in _IN_SET:
             return (kind, value) in members
-        if kind is bytes:
-            raise EvalError("bytes cannot be looked up in a set")
+        if kind in UNHASHABLE:
+            raise Unhashable
         return False
 
     return contains

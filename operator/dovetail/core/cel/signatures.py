@@ -72,15 +72,19 @@ class Overload:
     is_member: bool = False
     checked: bool = True
     """False: the checker does not offer it, and only values of unknown type get there."""
+    guarded: bool = True
+    """False: it takes any values at run time, and judges them itself."""
 
     def takes(self, values: tuple[Any, ...]) -> bool:
         """Whether these values may be passed: lists are judged by their first element, as in cel-go."""
-        return len(values) == len(self.params) and all(map(matches, self.params, values))
+        if len(values) != len(self.params):
+            return False
+        return not self.guarded or all(map(matches, self.params, values))
 
     @property
     def looks_inside(self) -> bool:
         """Whether the class of a value does not suffice to tell that it may be passed."""
-        return any(_looks_inside(param) for param in self.params)
+        return self.guarded and any(_looks_inside(param) for param in self.params)
 
 
 def _looks_inside(param: Type) -> bool:
@@ -164,7 +168,14 @@ class Library:
         self.overloads.append(Overload(overload, name, params, result, run, checked=checked))
 
     def method(
-        self, name: str, overload: str, params: tuple[Type, ...], result: Type, run: Implementation
+        self,
+        name: str,
+        overload: str,
+        params: tuple[Type, ...],
+        result: Type,
+        run: Implementation,
+        *,
+        guarded: bool = True,
     ) -> None:
         """Enter a function that is called on its first parameter."""
-        self.overloads.append(Overload(overload, name, params, result, run, is_member=True))
+        self.overloads.append(Overload(overload, name, params, result, run, is_member=True, guarded=guarded))

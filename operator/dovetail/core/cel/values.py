@@ -11,6 +11,9 @@ from typing import Any, Final, Self
 
 from typing_extensions import override
 
+from dovetail.core.quantity import Quantity
+from dovetail.core.semver import Semver
+
 LARGEST_INT: Final = (1 << 63) - 1
 SMALLEST_INT: Final = -(1 << 63)
 LARGEST_UINT: Final = (1 << 64) - 1
@@ -33,11 +36,22 @@ class NoSuchOverload(EvalError):
     """No form of a function takes values of these types."""
 
 
-class CostExceeded(Exception):
-    """The evaluation costs more than Kubernetes allows; nothing in CEL absorbs it, so it is no EvalError."""
+class Aborted(Exception):
+    """The whole evaluation is over: nothing in CEL absorbs this, so it is no EvalError."""
+
+
+class CostExceeded(Aborted):
+    """The evaluation costs more than Kubernetes allows."""
 
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")
+
+
+class Unhashable(Aborted):
+    """A value was used as a key that cel-go cannot hash, which ends an evaluation there as here."""
+
+    def __init__(self) -> None:
+        super().__init__("a value of this type cannot be a key")
 
 
 class Uint(int):
@@ -184,6 +198,9 @@ class Missing:
 
 MISSING: Final = Missing()
 
+UNHASHABLE: Final[set[type]] = {bytes, Semver}
+"""Types whose values cel-go can neither key a map by nor look up in one: it is an error to try."""
+
 _PLAIN_KEYS = (str, int)
 
 
@@ -192,9 +209,9 @@ def _encode(key: Any) -> Any:
     kind = type(key)
     if kind in _PLAIN_KEYS:
         return key
-    if kind is bytes:
-        raise EvalError("bytes cannot be a key")
-    if isinstance(key, (list, CelMap)):
+    if kind in UNHASHABLE:
+        raise Unhashable
+    if isinstance(key, (list, CelMap, Quantity)):
         return _ByIdentity(key)
     return (kind, key)
 

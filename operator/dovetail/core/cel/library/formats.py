@@ -14,7 +14,7 @@ from dovetail.core.cel.library.formatting import quote
 from dovetail.core.cel.library.urls import parse_request
 from dovetail.core.cel.signatures import Library, represent
 from dovetail.core.cel.times import is_day
-from dovetail.core.cel.values import NONE, EvalError, Optional
+from dovetail.core.cel.values import NONE, UNHASHABLE, EvalError, Optional
 
 LIBRARY: Final = Library("named formats")
 
@@ -196,6 +196,7 @@ def _constant(name: str) -> None:
 
 represent(FORMAT.name, NamedFormat)
 equality.picky(NamedFormat)
+UNHASHABLE.add(NamedFormat)
 for _name in FORMATS:
     _constant(_name)
 LIBRARY.add("format.named", "format-named", (STRING,), optional_of(FORMAT), _named)

@@ -59,9 +59,13 @@ _COMPARABLE: Final[tuple[tuple[str, Type], ...]] = (
 
 def _is_sorted(values: list[Any]) -> bool:
     """Neighbours without an order do not count as out of order."""
-    for value in values:
+    for value in values[:1]:
         _orderable(value)
-    return not any(_follows(first, second) for first, second in pairwise(values))
+    for first, second in pairwise(values):
+        _orderable(second)
+        if _follows(first, second):
+            return False
+    return True
 
 
 def _follows(first: Any, second: Any) -> bool:
@@ -240,8 +244,8 @@ def _kubernetes() -> None:
 def _extended() -> None:
     method = EXTENDED.method
     method("slice", "list_slice", (_LIST, INT, INT), _LIST, _slice)
-    method("flatten", "list_flatten", (list_of(_LIST),), _LIST, _flatten)
-    method("flatten", "list_flatten_int", (list_of(DYN), INT), list_of(DYN), _flatten)
+    method("flatten", "list_flatten", (list_of(_LIST),), _LIST, _flatten, guarded=False)
+    method("flatten", "list_flatten_int", (list_of(DYN), INT), list_of(DYN), _flatten, guarded=False)
     for _, kind in _COMPARABLE:
         overload = f"list_{kind.name}_sort"
         method("sort", overload, (list_of(kind),), list_of(kind), lambda values: _sort_by(values, values))
