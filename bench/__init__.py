@@ -1,0 +1,1 @@
+"""Measurements of the whole and of parts; each is a command that says its figures and judges them."""
