@@ -5,6 +5,7 @@ What each answers is reduced to what a client may count on: status, reason, fiel
 and the parts of the object that a step names.
 """
 
+import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -13,9 +14,13 @@ import aiohttp
 
 from tests.embedded.steps import MERGE, NAMESPACE, Body, Memory, Step
 from tests.embedded.steps_claims import CLAIM_STEPS
+from tests.embedded.steps_customs import CUSTOM_STEPS, MORE_STEPS
 from tests.embedded.steps_pods import OTHER_STEPS, POD_STEPS, SETUP
 
-CONVERSATION = (*SETUP, *CLAIM_STEPS, *POD_STEPS, *OTHER_STEPS)
+CONVERSATION = (*SETUP, *CLAIM_STEPS, *POD_STEPS, *OTHER_STEPS, *CUSTOM_STEPS, *MORE_STEPS)
+NOT_YET = (404, 429)
+PATIENT_ATTEMPTS = 50
+PATIENT_SECONDS = 0.2
 MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 
 
@@ -24,14 +29,25 @@ async def converse(session: aiohttp.ClientSession, server: str) -> dict[str, Any
     memory: Memory = {}
     heard: dict[str, Any] = {}
     for step in CONVERSATION:
-        body = step.body(memory) if callable(step.body) else step.body
-        headers = {"Content-Type": step.content_type, "Accept": "application/json"}
-        url = server + step.path
-        async with session.request(step.method, url, json=body, headers=headers) as response:
-            answer = await response.json(content_type=None)
+        status, answer = await _answered(session, server, step, memory)
         memory[step.name] = answer
-        heard[step.name] = reduced(step, response.status, answer, memory)
+        heard[step.name] = reduced(step, status, answer, memory)
     return heard | {"watch": await watched(session, server)}
+
+
+async def _answered(
+    session: aiohttp.ClientSession, server: str, step: Step, memory: Memory
+) -> tuple[int, Body]:
+    body = step.body(memory) if callable(step.body) else step.body
+    headers = {"Content-Type": step.content_type, "Accept": "application/json"}
+    for _ in range(PATIENT_ATTEMPTS if step.patient else 1):
+        async with session.request(step.method, server + step.path, json=body, headers=headers) as response:
+            is_json = response.content_type == "application/json"
+            answer = await response.json() if is_json else {}
+        if response.status not in NOT_YET:
+            break
+        await asyncio.sleep(PATIENT_SECONDS)
+    return response.status, answer
 
 
 async def watched(session: aiohttp.ClientSession, server: str) -> list[list[str]]:
@@ -67,7 +83,7 @@ def reduced(step: Step, status: int, answer: Body, memory: Memory) -> Body:
     """What a client may count on in an answer."""
     if status >= 400:
         causes = answer.get("details", {}).get("causes", [])
-        fields = sorted({cause["field"] for cause in causes})
+        fields = sorted({cause.get("field", "") for cause in causes})
         return {"status": status, "reason": answer.get("reason", "")} | ({"fields": fields} if fields else {})
     return {"status": status} | {path: shown(answer, path, memory) for path in step.shows}
 

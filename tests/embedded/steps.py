@@ -25,7 +25,10 @@ GATE = "dovetail.dev/allocation"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One request. The body may depend on earlier answers; `shows` are dotted paths of the answer."""
+    """One request. The body may depend on earlier answers; `shows` are dotted paths of the answer.
+
+    A patient step is repeated for a while as long as it is answered with 404 or 429: a new kind is served soon.
+    """
 
     name: str
     method: str
@@ -33,6 +36,7 @@ class Step:
     body: Body | list[Body] | Callable[[Memory], Any] | None = None
     shows: tuple[str, ...] = ()
     content_type: str = "application/json"
+    patient: bool = False
 
 
 def claim(name: str = "", **metadata: Any) -> Body:

@@ -54,7 +54,7 @@ def strategic_merge(value: Any, patch: Any, field: str = "") -> Any:
         return _strategic_list(value if isinstance(value, list) else [], patch, LIST_KEYS[field][0])
     if isinstance(patch, list) and field in SETS:
         known = value if isinstance(value, list) else []
-        return known + [entry for entry in patch if entry not in known]
+        return [entry for entry in patch if entry not in known] + known
     return patch
 
 

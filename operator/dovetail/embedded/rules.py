@@ -73,6 +73,10 @@ def _metadata_causes(body: Body) -> Iterator[str]:
         if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
             wanted = "name is neither a standard finalizer name nor is it fully qualified"
             yield f'metadata.finalizers[{index}]: Invalid value: "{finalizer}": {wanted}'
+    for index, owner in enumerate(items(body, "metadata", "ownerReferences")):
+        for field in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(field):
+                yield f"metadata.ownerReferences[{index}].{field}: Invalid value: must not be empty"
     for field in ("labels", "annotations"):
         for key, value in part(body, "metadata", field).items():
             if not isinstance(value, str):

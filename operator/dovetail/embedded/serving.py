@@ -142,9 +142,12 @@ class Serving:
             "delete": lambda: self._writer.delete(target.kept_kind, target.key, body),
             "deletecollection": lambda: self._delete_all(http, target, body),
         }
+        is_new = entry.verb == "create" or (
+            entry.verb == "patch" and self._store.find(target.kept_kind, target.key) is None
+        )
         answer = serve[entry.verb]()
         shown = as_new(answer) if target.kind == NEW_EVENT and answer.get("kind") == EVENT.name else answer
-        return web.json_response(shown, status=201 if entry.verb == "create" else 200)
+        return web.json_response(shown, status=201 if is_new else 200)
 
     def _get(self, target: Target) -> Body:
         found = self._store.find(target.kept_kind, target.key)
@@ -162,7 +165,9 @@ class Serving:
             raise expired(self._store.oldest, version)
         wanted = int(query.get("resourceVersion") or 0)
         if wanted > self._store.version:
-            raise StatusError(504, f"Too large resource version: {wanted}, current: {self._store.version}")
+            message = f"Too large resource version: {wanted}, current: {self._store.version}"
+            causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+            raise StatusError(504, message, details={"causes": causes}, retry_after_seconds=1)
         bodies = [
             body
             for body in self._store.objects(target.kept_kind, target.namespace)

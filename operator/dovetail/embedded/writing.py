@@ -151,6 +151,8 @@ class Writer:
         old = self._store.find(kind, key)
         if old is None and applier.subresource:
             raise not_found(kind, key[1])
+        if old is None and name_of(config) != key[1]:
+            raise bad_request("name must be provided in the body, as in the URL")
         if old is None:
             named = dict(config) | {"metadata": metadata_of(config) | {"namespace": key[0], "name": key[1]}}
             created = self.create(kind, named)
