@@ -514,3 +514,33 @@ def test_what_stands_in_the_way_on_other_nodes_is_told_too() -> None:
     decision = ours(holder, node("n2", unschedulable=True))
     assert reason(decision) is Reason.NOTHING_FITS
     assert str(decision).count("Besides, 1 node is cordoned.") == 1
+
+
+@pytest.mark.parametrize(
+    ("mine", "others", "spec", "node_name"),
+    [
+        (10, 5, {}, "n1"),
+        (10, 5, {"preemptionPolicy": "Never"}, None),
+        (5, 5, {}, None),
+        (5, 10, {}, None),
+    ],
+)
+def test_a_node_is_good_enough_if_kube_scheduler_can_make_room_there(
+    mine: int, others: int, spec: Body, node_name: str | None
+) -> None:
+    """V-20: pods of lower priority hold nothing but its cpu; with a node that has room, none has to leave."""
+    busy = pod("busy", gated=False, nodeName="n1", cpu="6", priority=others)
+    of_pod: Body = {"priority": mine, "cpu": "4", **spec}
+    decision = ours(busy, nodes=("n1",), **of_pod)
+    assert (decision.node if isinstance(decision, Place) else None) == node_name
+    assert not isinstance(decision, Place) or decision.preempts
+    roomy = placed(ours(busy, nodes=("n1", "n2"), **of_pod))
+    assert roomy.node == "n2"
+    assert not roomy.preempts
+
+
+def test_nobody_is_evicted_for_devices() -> None:
+    """Room that kube-scheduler can make is room in cpu, memory and the number of pods alone."""
+    holder = claim("held", status=allocated("n1", "dev-0", "dev-1", reserved=["busy"]))
+    busy = pod("busy", gated=False, nodeName="n1", cpu="6", claims=[named("held")])
+    assert reason(ours(holder, busy, nodes=("n1",), priority=10, cpu="4")) is Reason.NO_NODE_USABLE

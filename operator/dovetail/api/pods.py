@@ -151,6 +151,7 @@ class PodSpec(Model):
     overhead: Mapped[Amount] = {}
     host_network: bool = False
     priority: int | None = None
+    preemption_policy: str | None = None
     volumes: Listed[Volume] = ()
     scheduling_group: SchedulingGroup | None = None
 

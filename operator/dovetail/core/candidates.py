@@ -13,6 +13,8 @@ from dovetail.core.nodes import NodeState
 from dovetail.core.world import World
 
 NO_REFUSALS: Mapping[str, NodeRefusal] = {}
+SHORTAGES = (NodeCause.RESOURCES, NodeCause.PODS)
+"""What pods of lower priority can make room for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,29 @@ def candidates_for(world: World, party: Party, avoid: Collection[str] = ()) -> C
     return Candidates(left, {**verdicts.refused, **refusals})
 
 
+def preemption_candidates(world: World, party: Party, refused: Mapping[str, NodeRefusal]) -> tuple[str, ...]:
+    """Nodes that would do if pods of lower priority left: kube-scheduler makes them leave (V-20).
+
+    Only what these pods take of a node's resources counts, not their devices, ports or labels.
+    """
+    first = party.pods[0]
+    if first.pod.spec.preemption_policy == "Never" or len(party.pods) > 1 or party.bound_to:
+        return ()
+    short = (name for name, refusal in refused.items() if refusal.cause in SHORTAGES)
+    checks = _checks(world, party, ())
+    return tuple(
+        sorted(name for name in short if _has_victims(world, first, name) and not checks.refuse(name))
+    )
+
+
+def _has_victims(world: World, footprint: Footprint, name: str) -> bool:
+    state = world.nodes.find(name)
+    if state is None:
+        return False
+    victims = [pod for pod in state.pods.values() if pod.priority < footprint.priority]
+    return bool(victims) and world.judge.refuse(state, footprint, without=(*victims, footprint)) is None
+
+
 def _narrowed(world: World, party: Party, names: Sequence[str], avoid: Collection[str]) -> Candidates:
     """At most one node is left: each of the given ones is the only one for somebody.
 
@@ -74,7 +99,7 @@ def _narrowed(world: World, party: Party, names: Sequence[str], avoid: Collectio
     if state is None:
         return Candidates((), {name: NodeRefusal(NodeCause.GONE, name)})
     first = party.pods[0]
-    refusal = world.judge.refuse(state, first, without=first)
+    refusal = world.judge.refuse(state, first, without=(first,))
     refusal = refusal or _checks(world, party, avoid).refuse(name)
     return Candidates((), {name: refusal}) if refusal else Candidates((name,), NO_REFUSALS)
 
@@ -118,10 +143,12 @@ class _Checks:
             if nominated.priority >= first.priority and all(key != member.key for member in self.party.pods)
         ]
         for other in others:
-            if refusal := self.world.judge.refuse(state, other, without=other):
+            if refusal := self.world.judge.refuse(state, other, without=(other,)):
                 return refusal
         beside = [member for member in (*others, *waiting) if member.key not in state.pods]
-        return self.world.judge.refuse_amounts(state, first, beside, without=first) if beside else None
+        if not beside:
+            return None
+        return self.world.judge.refuse_amounts(state, first, others=beside, without=(first,))
 
     def _refuse_filters(self, state: NodeState) -> NodeRefusal | None:
         return next((no for each in self.filters if (no := each.refuse(state)) is not None), None)

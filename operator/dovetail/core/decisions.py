@@ -28,8 +28,7 @@ class Place:
     """Write the grants that are ours, reserve all of `reserve`, then take the gate away if `ungate`.
 
     `reserve` names claims of ours that are allocated already and lack the pod as consumer.
-    `consumers` names every pod, this one first, for which the claims of a grant were planned:
-    a shared claim's node was chosen for all of them.
+    `preempts` says that kube-scheduler has to evict pods of lower priority from the node first.
     """
 
     node: str
@@ -37,6 +36,7 @@ class Place:
     reserve: tuple[ObjectKey, ...] = ()
     ungate: bool = False
     score: int = 0
+    preempts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ What equal pods were told is kept, and only nodes that changed since are judged 
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dovetail.core.footprints import Footprint, Shape
@@ -64,7 +64,7 @@ class Judge:
         return known
 
     def refuse(
-        self, state: NodeState, footprint: Footprint, *, without: Footprint | None = None
+        self, state: NodeState, footprint: Footprint, *, without: Collection[Footprint] = ()
     ) -> NodeRefusal | None:
         """Why the pod cannot use the node, if that no longer held `without`."""
         refusal = refuse_shape(state, footprint.shape)
@@ -74,12 +74,12 @@ class Judge:
         self,
         state: NodeState,
         footprint: Footprint,
-        others: Iterable[Footprint],
         *,
-        without: Footprint | None = None,
+        others: Collection[Footprint] = (),
+        without: Collection[Footprint] = (),
     ) -> NodeRefusal | None:
         """Why the node has too little left for the pod, if it also held `others` and no longer `without`."""
-        return self._refuse_amounts(state, footprint.requests, tuple(others), without)
+        return self._refuse_amounts(state, footprint.requests, others, without)
 
     def _judge_all(self, footprint: Footprint, before: tuple[str, ...]) -> Verdicts:
         verdicts = Verdicts()
@@ -116,20 +116,19 @@ class Judge:
         self,
         state: NodeState,
         requests: Mapping[str, int],
-        others: tuple[Footprint, ...],
-        without: Footprint | None,
+        others: Collection[Footprint],
+        without: Collection[Footprint],
     ) -> NodeRefusal | None:
         if state.allocatable is None:
             return None
-        returned = without is not None and without.key in state.pods
-        if len(state.pods) + len(others) + 1 - returned > state.pod_limit:
+        returned = [each for each in without if each.key in state.pods]
+        if len(state.pods) + len(others) + 1 - len(returned) > state.pod_limit:
             return NodeRefusal(NodeCause.PODS, f"{state.pod_limit} allowed")
         offered, used = state.allocatable, state.used
         for resource, wanted in requests.items():
             left = offered.get(resource, 0) - used.get(resource, 0)
             left -= sum(other.requests.get(resource, 0) for other in others)
-            if returned and without is not None:
-                left += without.requests.get(resource, 0)
+            left += sum(each.requests.get(resource, 0) for each in returned)
             if wanted > left and not self._is_class_resource(resource, offered):
                 return NodeRefusal(
                     NodeCause.RESOURCES, human(resource, wanted), resource=resource, left=max(left, 0)

@@ -8,7 +8,13 @@ from dovetail.api.pods import Pod
 from dovetail.core import outcome
 from dovetail.core.allocator import place
 from dovetail.core.budget import Budget, BudgetSpent
-from dovetail.core.candidates import Candidates, Party, candidates_for, selectors_of
+from dovetail.core.candidates import (
+    Candidates,
+    Party,
+    candidates_for,
+    preemption_candidates,
+    selectors_of,
+)
 from dovetail.core.cases import Case, PodClaim, case_of
 from dovetail.core.decisions import (
     Cut,
@@ -133,15 +139,24 @@ def _place(search: _Search) -> Decision:
 
 
 def _place_party(search: _Search, party: Party) -> Decision:
-    case = search.case
+    """The best of the candidates; where none serves, one on which kube-scheduler can make room."""
     candidates = candidates_for(search.world, party, search.avoid)
-    if not candidates.usable:
-        return _no_node(candidates)
-    own = _claims(case.unallocated)
+    own = _claims(search.case.unallocated)
     claims = (*own, *_claims_of_others(search.world, party, own))
-    answer = _place_claims(search, claims, candidates.usable)
-    if not isinstance(answer, outcome.Fits):
-        return _refusal(search, answer, candidates)
+    answer = _place_claims(search, claims, candidates.usable) if candidates.usable else None
+    if isinstance(answer, outcome.Fits):
+        return _placed(search, own, answer)
+    if not isinstance(answer, outcome.Cut) and (
+        nodes := preemption_candidates(search.world, party, candidates.refused)
+    ):
+        by_force = place(search.world.inventory, claims, nodes, budget=search.budget)
+        if isinstance(by_force, outcome.Fits):
+            return replace(_placed(search, own, by_force), preempts=True)
+    return _refusal(search, answer, candidates) if answer is not None else _no_node(candidates)
+
+
+def _placed(search: _Search, own: tuple[ResourceClaim, ...], answer: outcome.Fits) -> Place:
+    case = search.case
     return Place(
         node=answer.node,
         grants=tuple(
