@@ -26,6 +26,7 @@ from tests.planner.worlds import (
     allocated,
     claim,
     decide,
+    device_class,
     devices_spec,
     hardware,
     named,
@@ -544,3 +545,21 @@ def test_nobody_is_evicted_for_devices() -> None:
     holder = claim("held", status=allocated("n1", "dev-0", "dev-1", reserved=["busy"]))
     busy = pod("busy", gated=False, nodeName="n1", cpu="6", claims=[named("held")])
     assert reason(ours(holder, busy, nodes=("n1",), priority=10, cpu="4")) is Reason.NO_NODE_USABLE
+
+
+def test_devices_that_the_pod_asks_for_as_extended_resources_are_planned_with_its_claims() -> None:
+    """kube-scheduler takes them from the same devices, unless a device plugin offers them on the node."""
+    backed = device_class("backing", extendedResourceName="example.com/gpu")
+    backed["spec"]["selectors"] = device_class(GPU)["spec"]["selectors"]
+    wanted = [{"name": "main", "resources": {"requests": {"example.com/gpu": "1"}}}]
+    full = claim("full", status=allocated("n1", "dev-1"))
+    assert placed(ours(backed, full, containers=wanted)).node == "n2"
+    plugin = node("n1")
+    plugin["status"]["allocatable"]["example.com/gpu"] = "1"
+    decision = placed(ours(backed, full, plugin, containers=wanted))
+    assert decision.node == "n1"
+    assert [grant.claim[1] for grant in decision.grants] == ["claim"]
+    implicit = [
+        {"name": "main", "resources": {"requests": {"deviceclass.resource.kubernetes.io/backing": "2"}}}
+    ]
+    assert reason(ours(backed, containers=implicit)) is Reason.NOTHING_FITS

@@ -29,6 +29,7 @@ from dovetail.core.decisions import (
     Ungate,
 )
 from dovetail.core.explain import explain
+from dovetail.core.extended import groups_of
 from dovetail.core.footprints import Footprint, footprint_of
 from dovetail.core.node_refusals import summarize
 from dovetail.core.obstacles import missing_claim, missing_mapping, obstacle, own_domains
@@ -121,7 +122,7 @@ def _join(search: _Search) -> Decision:
     if not candidates.usable:
         return _no_node(candidates)
     if (others := _claims(case.unallocated)) and not isinstance(
-        answer := place(search.world.inventory, others, candidates.usable, budget=search.budget), outcome.Fits
+        answer := _best_of(search, others, candidates.usable), outcome.Fits
     ):
         return _refusal(search, answer, candidates)
     node = candidates.usable[0] if len(candidates.usable) == 1 else case.tied_to
@@ -149,7 +150,7 @@ def _place_party(search: _Search, party: Party) -> Decision:
     if not isinstance(answer, outcome.Cut) and (
         nodes := preemption_candidates(search.world, party, candidates.refused)
     ):
-        by_force = place(search.world.inventory, claims, nodes, budget=search.budget)
+        by_force = _best_of(search, claims, nodes)
         if isinstance(by_force, outcome.Fits):
             return replace(_placed(search, own, by_force), preempts=True)
     return _refusal(search, answer, candidates) if answer is not None else _no_node(candidates)
@@ -175,10 +176,29 @@ def _place_claims(
     """The nominated node comes first: kube-scheduler made room for the pod there."""
     nominated = search.case.pod.status.nominated_node_name
     if nominated in nodes and len(nodes) > 1:
-        answer = place(search.world.inventory, claims, (nominated,), budget=search.budget)
+        answer = _best_of(search, claims, (nominated,))
         if isinstance(answer, outcome.Fits):
             return answer
-    return place(search.world.inventory, claims, nodes, budget=search.budget)
+    return _best_of(search, claims, nodes)
+
+
+def _best_of(
+    search: _Search, claims: tuple[ResourceClaim, ...], nodes: tuple[str, ...]
+) -> outcome.Fits | outcome.DoesNotFit | outcome.Cut:
+    """The best node by score, then by name, with what kube-scheduler will take for extended resources."""
+    answers = [
+        place(
+            search.world.inventory,
+            claims if extended is None else (*claims, extended),
+            names,
+            budget=search.budget,
+        )
+        for extended, names in groups_of(search.world, _footprint(search, search.case.pod), nodes)
+    ]
+    fitting = [answer for answer in answers if isinstance(answer, outcome.Fits)]
+    if fitting:
+        return min(fitting, key=lambda fits: (-fits.score, fits.node))
+    return next((answer for answer in answers if isinstance(answer, outcome.Cut)), answers[0])
 
 
 def _parties(search: _Search) -> tuple[Party, Party | None]:

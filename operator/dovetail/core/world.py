@@ -22,6 +22,7 @@ from dovetail.core.affinity import has_anti_affinity
 from dovetail.core.attributes import Mappings
 from dovetail.core.changes import Change, Effect, Problem, same
 from dovetail.core.decisions import ObjectKey
+from dovetail.core.extended import classes_by_resource
 from dovetail.core.features import Features
 from dovetail.core.footprints import Footprint, footprint_of
 from dovetail.core.inventory import Inventory
@@ -82,6 +83,7 @@ class World:
         self.nodes = NodeBook(assume=assume_nodes)
         self.judge = Judge(self.nodes)
         self.attribute_names = AttributeNames()
+        self.class_of_resource: dict[str, str] = {}
         self.footprints: dict[ObjectKey, Footprint] = {}
         self.avoiders: dict[ObjectKey, None] = {}
         """The pods with required anti-affinity, which speaks against others wherever they are."""
@@ -368,13 +370,9 @@ class World:
         return None
 
     def _set_class_resources(self) -> None:
-        names = {
-            device_class.spec.extended_resource_name
-            for device_class in self.others["DeviceClass"].values()
-            if isinstance(device_class, DeviceClass)
-        }
-        backed = names if self.features.extended_resource else set()
-        self.judge.set_class_resources(frozenset(name for name in backed if name))
+        backed = classes_by_resource(self.others["DeviceClass"]) if self.features.extended_resource else {}
+        self.class_of_resource = backed
+        self.judge.set_class_resources(frozenset(backed))
 
 
 def _parse(model: type[KubernetesObject], body: Mapping[str, Any]) -> KubernetesObject:

@@ -1,0 +1,84 @@
+"""Devices that a pod asks for as extended resources, which kube-scheduler allocates itself (KEP-5004).
+
+They are planned with the pod's claims, so that its node serves both, and never written.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dovetail.api.claims import (
+    DeviceClaim,
+    DeviceClass,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
+from dovetail.api.meta import ObjectMeta
+from dovetail.core.footprints import Footprint
+from dovetail.core.judging import CLASS_RESOURCE
+
+if TYPE_CHECKING:
+    from dovetail.core.world import World
+
+Group = tuple[ResourceClaim | None, tuple[str, ...]]
+"""Nodes, and the claim that kube-scheduler will make for the pod there."""
+
+
+def groups_of(world: "World", footprint: Footprint, nodes: tuple[str, ...]) -> tuple[Group, ...]:
+    """The nodes by what of the pod's extended resources comes from devices there.
+
+    A node whose device plugin offers the resource serves it from that; such a resource is capacity.
+    """
+    classes = _classes_of(world, footprint)
+    if not classes:
+        return ((None, nodes),)
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name in nodes:
+        state = world.nodes.find(name)
+        offered = (state.allocatable if state is not None else None) or {}
+        served = tuple(sorted(resource for resource in classes if not offered.get(resource)))
+        groups.setdefault(served, []).append(name)
+    return tuple(
+        (_claim(footprint, {resource: classes[resource] for resource in resources}), tuple(names))
+        for resources, names in groups.items()
+    )
+
+
+def classes_by_resource(classes: Mapping[tuple[str, str], object]) -> dict[str, str]:
+    """The class that serves each extended resource: of several, the newest, then the first by name."""
+    found: dict[str, DeviceClass] = {}
+    by_name = sorted(
+        (each for each in classes.values() if isinstance(each, DeviceClass)), key=lambda c: c.key
+    )
+    for each in sorted(by_name, key=lambda c: c.metadata.creation_timestamp or "", reverse=True):
+        if each.spec.extended_resource_name:
+            found.setdefault(each.spec.extended_resource_name, each)
+    return {resource: each.metadata.name for resource, each in found.items()}
+
+
+def _classes_of(world: "World", footprint: Footprint) -> dict[str, str]:
+    if not world.features.extended_resource:
+        return {}
+    known = world.class_of_resource
+    found = {resource: known[resource] for resource in footprint.requests if resource in known}
+    implicit = (resource for resource in footprint.requests if resource.startswith(CLASS_RESOURCE))
+    return found | {resource: resource.removeprefix(CLASS_RESOURCE) for resource in implicit}
+
+
+def _claim(footprint: Footprint, classes: Mapping[str, str]) -> ResourceClaim | None:
+    if not classes:
+        return None
+    requests = tuple(
+        DeviceRequest(
+            name=f"request-{index}",
+            exactly=ExactDeviceRequest(
+                device_class_name=classes[resource], count=footprint.requests[resource]
+            ),
+        )
+        for index, resource in enumerate(sorted(classes))
+    )
+    return ResourceClaim(
+        metadata=ObjectMeta(namespace=footprint.key[0], name=f"{footprint.key[1]}-extended-resources"),
+        spec=ResourceClaimSpec(devices=DeviceClaim(requests=requests)),
+    )
