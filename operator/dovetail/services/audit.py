@@ -35,12 +35,11 @@ class Auditor:
         mind: Mind,
         metrics: Metrics,
         seconds: float,
-        is_ready: Callable[[], bool],
         on_result: Callable[[], None] = lambda: None,
     ) -> None:
         self._mind = mind
         self._seconds = seconds
-        self._is_ready = is_ready
+        self._open = asyncio.Event()
         self._on_result = on_result
         self._memory = Memory()
         self._changed = True
@@ -60,14 +59,22 @@ class Auditor:
         for fault in Fault:
             self._gauge.labels(str(fault))
 
+    def open(self, is_open: bool = True) -> None:
+        """Begin, or pause: the audit needs a complete picture, and one replica's word is enough."""
+        if is_open:
+            self._open.set()
+        else:
+            self._open.clear()
+
     def follow(self, change: Change) -> None:
         """The picture changed: the next audit may find something else."""
         self._changed = True
 
     async def run(self) -> None:
-        """Audit for ever."""
+        """Audit for ever, while it is open."""
         while True:
-            if self._is_ready() and (self._changed or self._unsettled):
+            await self._open.wait()
+            if self._changed or self._unsettled:
                 try:
                     await self.check()
                 except Exception:

@@ -27,11 +27,10 @@ class Guard:
         pen: Pen,
         metrics: Metrics,
         audit_seconds: float,
-        is_ready: Callable[[], bool],
         serves_rules: bool,
         now: Callable[[], str],
     ) -> None:
-        """`is_ready`: the picture is complete; `serves_rules`: the cluster knows DeviceTaintRule v1."""
+        """`serves_rules`: the cluster knows DeviceTaintRule v1."""
         self._fences = Fences(
             mind=mind,
             picture=picture,
@@ -47,9 +46,7 @@ class Guard:
             workers=FENCERS,
             metrics=metrics,
         )
-        self.auditor = Auditor(
-            mind=mind, metrics=metrics, seconds=audit_seconds, is_ready=is_ready, on_result=self.mark
-        )
+        self.auditor = Auditor(mind=mind, metrics=metrics, seconds=audit_seconds, on_result=self.mark)
 
     def follow(self, change: Change) -> None:
         """Take in a change of the picture."""
@@ -64,8 +61,9 @@ class Guard:
             self._desk.queue.mark(key)
 
     def open(self, is_open: bool) -> None:
-        """Whether fences may be written: while this replica is the active one and sees all."""
+        """Whether to work: while this replica is the active one and sees all."""
         self._desk.open(is_open)
+        self.auditor.open(is_open)
 
     async def run(self) -> None:
         """Work for ever."""

@@ -312,7 +312,6 @@ class Operation:
             pen=self._pen,
             metrics=self.metrics,
             audit_seconds=self.settings.audit_seconds,
-            is_ready=lambda: self.health.ready,
             serves_rules=TAINT_RULE.plural in self.cluster.optional,
             now=now_text,
         )
