@@ -47,7 +47,7 @@ async def run_against(
 def test_a_sound_dump_passes(tmp_path: Path) -> None:
     """Exit code 0, and what was read is said: an empty dump must not look like a sound cluster."""
     result = run("--from", dump(tmp_path, published("d0", "d1"), claim("a", "d0")))
-    assert (result.exit_code, result.stdout) == (0, "Nothing found in 1 claims, 2 devices, 0 pods.\n")
+    assert (result.exit_code, result.stdout) == (0, "Nothing found in 1 claim, 2 devices, 0 pods.\n")
 
 
 def test_a_planted_fault_is_printed(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_planted_fault_is_printed(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert result.stdout == (
         "DeviceHeldTwice: device gpu.example.com/n1/d0 is held 2 times, by default/a and default/b.\n"
-        "1 finding in 2 claims, 1 devices, 0 pods.\n"
+        "1 finding in 2 claims, 1 device, 0 pods.\n"
     )
 
 
@@ -128,7 +128,7 @@ async def test_a_cluster_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         found = await run_against(cluster, monkeypatch, tmp_path)
     assert (found.exit_code, found.stdout.splitlines()[-1]) == (
         1,
-        "1 finding in 2 claims, 1 devices, 0 pods.",
+        "1 finding in 2 claims, 1 device, 0 pods.",
     )
 
 

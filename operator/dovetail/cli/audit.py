@@ -106,10 +106,13 @@ async def _read_cluster() -> list[dict[str, Any]]:
 
 def _as_text(world: World, findings: tuple[Finding, ...]) -> str:
     lines = [f"{finding.fault}: {harmless(finding.sentence)}" for finding in findings]
-    counts = _counts(world)
-    read = f"{counts['claims']} claims, {counts['devices']} devices, {counts['pods']} pods"
-    how_many = f"{len(findings)} {'finding' if len(findings) == 1 else 'findings'}"
-    return "\n".join([*lines, f"{how_many if findings else 'Nothing found'} in {read}."])
+    read = ", ".join(_counted(number, name) for name, number in _counts(world).items())
+    found = _counted(len(findings), "findings") if findings else "Nothing found"
+    return "\n".join([*lines, f"{found} in {read}."])
+
+
+def _counted(number: int, plural: str) -> str:
+    return f"{number} {plural.removesuffix('s') if number == 1 else plural}"
 
 
 def _as_json(world: World, findings: tuple[Finding, ...]) -> str:
