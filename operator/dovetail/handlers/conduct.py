@@ -4,6 +4,8 @@ import itertools
 
 import kopf
 
+from dovetail.handlers.bookkeeping import NoDiffBase, NoProgress
+
 FIRST_PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0)
 LONGEST_PAUSE_SECONDS = 5.0
 PATIENCE = 120
@@ -14,6 +16,8 @@ def behave(settings: kopf.OperatorSettings) -> None:
     """Set up Kopf for an operator that does everything else by itself."""
     settings.posting.enabled = False
     settings.peering.standalone = True
+    settings.persistence.diffbase_storage = NoDiffBase()
+    settings.persistence.progress_storage = NoProgress()
     # Which kinds are served is found out at the start; no rights on CRDs and namespaces are needed.
     settings.scanning.disabled = True
     settings.networking.error_backoffs = [
