@@ -51,13 +51,24 @@ SLICE = Kind("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", namespa
 TAINT_RULE = Kind("resource.k8s.io", "v1", "devicetaintrules", "DeviceTaintRule", namespaced=False)
 MAPPING = Kind("dovetail.dev", "v1alpha1", "derivedattributes", "DerivedAttribute", namespaced=False)
 OWNERSHIP = Kind("dovetail.dev", "v1alpha1", "deviceownerships", "DeviceOwnership", namespaced=False)
+NAMESPACE = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
+VOLUME = Kind("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+VOLUME_CLAIM = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+STORAGE_CLASS = Kind("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
+CSI_NODE = Kind("storage.k8s.io", "v1", "csinodes", "CSINode", namespaced=False)
 LEASE = Kind("coordination.k8s.io", "v1", "leases", "Lease")
 ACCESS_REVIEW = Kind(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
 )
 
-WATCHED: tuple[Kind, ...] = (SLICE, CLASS, NODE, TEMPLATE, CLAIM, POD, MAPPING, TAINT_RULE, OWNERSHIP)
+SURROUNDINGS: tuple[Kind, ...] = (NAMESPACE, VOLUME, VOLUME_CLAIM, STORAGE_CLASS, CSI_NODE)
+"""What decides, besides devices and nodes, where a pod can run."""
+
+WATCHED: tuple[Kind, ...] = (
+    *(SLICE, CLASS, NODE, *SURROUNDINGS),
+    *(TEMPLATE, CLAIM, POD, MAPPING, TAINT_RULE, OWNERSHIP),
+)
 """What the picture of the cluster is made of."""
 
-OPTIONAL: tuple[Kind, ...] = (MAPPING, TAINT_RULE, OWNERSHIP)
+OPTIONAL: tuple[Kind, ...] = (MAPPING, TAINT_RULE, OWNERSHIP, CSI_NODE)
 """Kinds that a cluster may lack: a CRD not applied, a gate that is off."""

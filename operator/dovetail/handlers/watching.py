@@ -2,7 +2,23 @@
 
 import kopf
 
-from dovetail.api.kinds import CLAIM, CLASS, MAPPING, NODE, OWNERSHIP, POD, SLICE, TAINT_RULE, TEMPLATE, Kind
+from dovetail.api.kinds import (
+    CLAIM,
+    CLASS,
+    CSI_NODE,
+    MAPPING,
+    NAMESPACE,
+    NODE,
+    OWNERSHIP,
+    POD,
+    SLICE,
+    STORAGE_CLASS,
+    TAINT_RULE,
+    TEMPLATE,
+    VOLUME,
+    VOLUME_CLAIM,
+    Kind,
+)
 from dovetail.handlers.context import context_in
 from dovetail.services.picture import Json
 
@@ -70,3 +86,33 @@ async def taint_rule_seen(event: kopf.RawEvent, memo: object, **_: object) -> No
 async def ownership_seen(event: kopf.RawEvent, memo: object, **_: object) -> None:
     """An ownership came, changed or went: other devices are fenced."""
     _observe(OWNERSHIP, event, memo)
+
+
+@kopf.on.event(*_selector(NAMESPACE))
+async def namespace_seen(event: kopf.RawEvent, memo: object, **_: object) -> None:
+    """A namespace came, changed or went: affinity may mean other pods."""
+    _observe(NAMESPACE, event, memo)
+
+
+@kopf.on.event(*_selector(VOLUME_CLAIM))
+async def volume_claim_seen(event: kopf.RawEvent, memo: object, **_: object) -> None:
+    """A claim for a volume came, changed or went: pods may be tied to other nodes."""
+    _observe(VOLUME_CLAIM, event, memo)
+
+
+@kopf.on.event(*_selector(VOLUME))
+async def volume_seen(event: kopf.RawEvent, memo: object, **_: object) -> None:
+    """A volume came, changed or went: pods may be tied to other nodes."""
+    _observe(VOLUME, event, memo)
+
+
+@kopf.on.event(*_selector(STORAGE_CLASS))
+async def storage_class_seen(event: kopf.RawEvent, memo: object, **_: object) -> None:
+    """A storage class came, changed or went: volumes may be made elsewhere."""
+    _observe(STORAGE_CLASS, event, memo)
+
+
+@kopf.on.event(*_selector(CSI_NODE))
+async def csi_node_seen(event: kopf.RawEvent, memo: object, **_: object) -> None:
+    """A node's volume drivers changed: it may take more volumes, or fewer."""
+    _observe(CSI_NODE, event, memo)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
+from dovetail.api.kinds import NODE, SURROUNDINGS
 from dovetail.services.settings import Settings
 
 
@@ -40,7 +41,8 @@ def rights_needed(settings: Settings, *, lease_namespace: str, optional: frozens
 def _rights(settings: Settings, lease_namespace: str, optional: frozenset[str]) -> Iterator[Right]:
     yield from _reading("", "pods", "see which pods wait")
     yield Right("", "pods", "get", "see how a pod is just before something is taken from it")
-    yield from _reading("", "nodes", "judge where pods can run")
+    for kind in (NODE, *SURROUNDINGS):
+        yield from _reading(kind.group, kind.plural, "judge where pods can run")
     for plural in ("resourceclaims", "resourceclaimtemplates", "deviceclasses", "resourceslices"):
         yield from _reading("resource.k8s.io", plural, "see devices and who wants them")
     yield Right("resource.k8s.io", "resourceclaims", "get", "see what became of a write without an answer")
