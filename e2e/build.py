@@ -75,6 +75,13 @@ GROUPS = (
         variables={},
     ),
     Group(
+        name="node-oracle",
+        module="controlplane",
+        programs={"node-oracle": "./cmd/node-oracle"},
+        inputs=(*LOCK, "controlplane/cmd/node-oracle"),
+        variables={},
+    ),
+    Group(
         name="controlplane",
         module="controlplane",
         programs={name: f"./cmd/{name}" for name in COMPONENTS},

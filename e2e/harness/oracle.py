@@ -21,18 +21,18 @@ class OracleFault(HarnessError):
 
 
 class Oracle:
-    """The program `oracle` of `e2e/controlplane`; its Go source describes requests and answers.
+    """The program `oracle` or `node-oracle` of `e2e/controlplane`; its Go source describes the questions.
 
     Threads may share one; each call waits for the calls before it.
     `threads` limits the processors that Go uses: 1 for fair comparisons.
     Use it as a context manager, or call `close`.
     """
 
-    def __init__(self, *, threads: int | None = None) -> None:
-        groups = [group for group in build.GROUPS if group.name == "oracle"]
+    def __init__(self, *, program: str = "oracle", threads: int | None = None) -> None:
+        groups = [group for group in build.GROUPS if group.name == program]
         env = dict(os.environ) | ({"GOMAXPROCS": str(threads)} if threads else {})
         self._process = subprocess.Popen(
-            [build.build(groups)["oracle"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
+            [build.build(groups)[program]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
         )
         self._lock = threading.Lock()
         self._ids = itertools.count()
