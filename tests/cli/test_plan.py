@@ -226,6 +226,12 @@ def test_pods_that_have_to_wait_say_for_what(tmp_path: Path, of_pod: Body, word:
     assert word in answer["message"]
 
 
+def test_pods_of_other_schedulers_are_served_where_that_is_said(tmp_path: Path) -> None:
+    """The option is called as the setting of the operator is."""
+    write(tmp_path, *hardware("n1"), template(), pod(template="template", schedulerName="volcano"))
+    assert only_pod(tmp_path, "--scheduler-names", "default-scheduler, volcano")["outcome"] == "fits"
+
+
 def test_pods_without_a_claim_of_ours_are_not_ours(tmp_path: Path) -> None:
     """A gated one is told that its gate goes."""
     plain = claim(spec=devices_spec(request("gpu", GPU), match=None))

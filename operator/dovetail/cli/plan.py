@@ -59,11 +59,10 @@ def plan(  # noqa: PLR0917 - typer passes options by name
     no_shipped_mappings: Annotated[
         bool, typer.Option("--no-shipped-mappings", help="Leave out the mappings that are built in.")
     ] = False,
-    scheduler: Annotated[
-        list[str] | None,
-        typer.Option(help="A scheduler whose pods are served; may be repeated. [default: default-scheduler]"),
-    ] = None,
-    seconds: Annotated[
+    scheduler_names: Annotated[
+        str, typer.Option(metavar="NAME,…", help="The schedulers whose pods are served.")
+    ] = "default-scheduler",
+    decision_seconds: Annotated[
         float, typer.Option(min=0.001, help="How long the search for one pod may take.")
     ] = 10.0,
 ) -> None:
@@ -76,9 +75,9 @@ def plan(  # noqa: PLR0917 - typer passes options by name
     """
     features = _features(feature_gates)
     loaded = load(paths, features, shipped_mappings=not no_shipped_mappings)
-    settings = PlanSettings(frozenset(scheduler)) if scheduler else PlanSettings()
+    settings = PlanSettings(frozenset(name.strip() for name in scheduler_names.split(",") if name.strip()))
     assumed = loaded.world.nodes.assumed
-    forecasts = list(forecast(loaded.world, settings=settings, budget=_budgets(seconds)))
+    forecasts = list(forecast(loaded.world, settings=settings, budget=_budgets(decision_seconds)))
     if output is Output.JSON:
         typer.echo(json.dumps(as_json(forecasts, loaded.troubles), indent=2, ensure_ascii=False))
     else:

@@ -47,6 +47,3 @@ class Reason(enum.StrEnum):
 
     SEARCH_CUT = "SearchCut"
     """The search ran out of its budget; nothing is known, and it is tried again."""
-
-    NOT_SUPPORTED = "NotSupported"
-    """The pod's placement depends on something that Dovetail does not judge."""
