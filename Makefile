@@ -48,10 +48,22 @@ test: $(STAMP) go-programs ## run every test, the real control plane included
 test-fast: $(STAMP) ## run the tests that need no control plane
 	$(BIN)/pytest tests
 
+.PHONY: fuzz-cel
+fuzz-cel: $(STAMP) go-programs ## compare N random CEL expressions with cel-go (N=100000)
+	$(BIN)/python -m e2e.tests.differential --comparisons $(or $(N),100000)
+
+.PHONY: bench-cel
+bench-cel: $(STAMP) go-programs ## measure CEL beside cel-go; figures go to build/bench/cel.json
+	$(BIN)/python -m bench.cel
+
 .PHONY: chart
 chart: ## copy crds/ into the chart, which cannot read files outside itself
 	rm -f charts/dovetail/files/crds/*.yaml
 	cp crds/*.yaml charts/dovetail/files/crds/
+
+.PHONY: docs
+docs: $(STAMP) ## write into the documentation what its commands print now
+	$(BIN)/python -m tests.docs.pages
 
 .PHONY: wheel
 wheel: $(STAMP) ## build the wheel into build/wheel

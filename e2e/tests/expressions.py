@@ -19,17 +19,62 @@ from dovetail.core.cel.kinds import Type
 from dovetail.core.cel.signatures import Overload
 
 TEXTS: Final = (
-    *("", "a", "b", "abc", "a,b,c", "A-Z_9", "\u00e9\U0001f600x", " \tpad\u00a0 ", "gpu-0", "numa0-pcie1-nic0"),
+    *(
+        "",
+        "a",
+        "b",
+        "abc",
+        "a,b,c",
+        "A-Z_9",
+        "\u00e9\U0001f600x",
+        " \tpad\u00a0 ",
+        "gpu-0",
+        "numa0-pcie1-nic0",
+    ),
     *("0", "1", "-7", "+3", "12", "1.5", "1e3", "0x1F", "NaN", "true", "False", "t", "9223372036854775808"),
     *("1Ki", "1.5Gi", "-2M", "1000m", "1e3", "0.1n", "3.", "12E", "1.0.0", "v1.2", "1.2.3-rc.1+b5", "01.2.3"),
     *("10.0.0.1", "10.0.0.0/8", "10.1.2.3/16", "::1", "fe80::/10", "2001:db8::1/64", "::ffff:1.2.3.4"),
-    *("127.0.0.1", "224.0.0.1", "169.254.1.1/24", "255.255.255.255", "fe80::1%eth0", "01.2.3.4", "10.0.0.0/33"),
-    *("http://u:p@h.example:80/a%20b?x=1&y=2&x=3#f", "/a/b?q", "mailto:x@y", "http://[::1]:8080/", "http://h:x/"),
+    *(
+        "127.0.0.1",
+        "224.0.0.1",
+        "169.254.1.1/24",
+        "255.255.255.255",
+        "fe80::1%eth0",
+        "01.2.3.4",
+        "10.0.0.0/33",
+    ),
+    *(
+        "http://u:p@h.example:80/a%20b?x=1&y=2&x=3#f",
+        "/a/b?q",
+        "mailto:x@y",
+        "http://[::1]:8080/",
+        "http://h:x/",
+    ),
     *("2024-02-29T12:34:56Z", "2024-02-29T12:34:56.123456789+02:00", "1969-12-31T23:59:59-08:00"),
-    *("1h", "-1.5h", "90m", "1s500ms", "3ns", "1d", "UTC", "Europe/Berlin", "America/New_York", "+05:30", "-08:00"),
+    *(
+        "1h",
+        "-1.5h",
+        "90m",
+        "1s500ms",
+        "3ns",
+        "1d",
+        "UTC",
+        "Europe/Berlin",
+        "America/New_York",
+        "+05:30",
+        "-08:00",
+    ),
     *("[a-z]+", "^a", "b$", "(a|b)*", "\\d+", "[", "a{2,3}", "(?i)ABC", ".", "x*"),
     *("%s", "%d", "%s-%s", "%.2f", "%e", "%x %X", "%b", "%o", "%%", "%", "%q"),
-    *("my-name", "My.Name", "example.com/key", "-bad", "123e4567-e89b-12d3-a456-426614174000", "aGk=", "2024-02-30"),
+    *(
+        "my-name",
+        "My.Name",
+        "example.com/key",
+        "-bad",
+        "123e4567-e89b-12d3-a456-426614174000",
+        "aGk=",
+        "2024-02-30",
+    ),
     *("dns1123Label", "uuid", "uri", "labelValue", "NVIDIA H100 80GB HBM3", "0000:1b:00.0", "pci0000:15"),
 )
 INTS: Final = (0, 1, 2, 3, -1, 5, 7, 10, 63, 64, -64, 255, 1024, 1 << 31, 1 << 53, (1 << 63) - 1, -(1 << 63))
@@ -57,7 +102,11 @@ def unify(pattern: Type, wanted: Type, bound: Bindings) -> bool:
     """Whether the pattern can become the wanted type; binds its parameters."""
     if pattern.kind == "param":
         return bound.setdefault(pattern.name, wanted) == wanted
-    if pattern.kind != wanted.kind or pattern.name != wanted.name or len(pattern.params) != len(wanted.params):
+    if (
+        pattern.kind != wanted.kind
+        or pattern.name != wanted.name
+        or len(pattern.params) != len(wanted.params)
+    ):
         return False
     return all(unify(part, other, bound) for part, other in zip(pattern.params, wanted.params, strict=True))
 
@@ -118,9 +167,8 @@ class Grammar:
 
     def shown(self, text: str, kind: Type) -> str:
         """A value in a form that a derived attribute may have."""
-        if kind.kind in ("bool", "int", "string", "dyn") or kind == k.SEMVER:
-            return text
-        if kind.kind == "list" and kind.params[0].kind in ("bool", "int", "string") and self.lists:
+        is_list = kind.kind == "list" and kind.params[0].kind in ("bool", "int", "string") and self.lists
+        if kind.kind in ("bool", "int", "string", "dyn") or kind == k.SEMVER or is_list:
             return text
         inner, is_optional = k.unwrap_optional(kind)
         if is_optional:
@@ -129,12 +177,10 @@ class Grammar:
 
     def described(self, text: str, kind: Type) -> str:
         """A value as a string."""
-        if kind.kind in ("bool", "int", "uint", "double", "string", "bytes", "duration", "timestamp"):
+        if kind in (*SCALARS, k.IP, k.CIDR):
             return f"string({text})"
         if kind == k.QUANTITY:
             return f"string(({text}).asApproximateFloat())"
-        if kind in (k.IP, k.CIDR):
-            return f"string({text})"
         if kind == k.URL:
             return f"({text}).getScheme() + ({text}).getHost() + ({text}).getEscapedPath()"
         if kind.kind in ("list", "map"):
@@ -191,7 +237,9 @@ class Grammar:
         if form == 1:
             return f"{self.path('?')}.orValue({self.make(wanted, depth - 1)})"
         if form == 2:
-            return f"[{self.make(wanted, depth - 1)}][{self.random.choice(('0', '0', '1', '-1', '0u', '0.0'))}]"
+            return (
+                f"[{self.make(wanted, depth - 1)}][{self.random.choice(('0', '0', '1', '-1', '0u', '0.0'))}]"
+            )
         name, kind = self.fresh(), self.plain()
         init = self.make(kind, depth - 1)
         body = self.within(name, kind, lambda: self.make(wanted, depth - 1))
@@ -208,7 +256,9 @@ class Grammar:
                 other = self.fresh()
                 test = self.within(other, element, lambda: self.make(k.BOOL, depth - 1))
                 return f"{over}.{macro}({name}, {other}, {test})"
-            return f"{over}.{macro}({name}, {self.within(name, element, lambda: self.make(k.BOOL, depth - 1))})"
+            return (
+                f"{over}.{macro}({name}, {self.within(name, element, lambda: self.make(k.BOOL, depth - 1))})"
+            )
         if wanted.kind == "list":
             return self.list_macro(wanted, over, name, element, depth)
         if wanted == k.optional_of(k.STRING):
@@ -301,7 +351,9 @@ class Grammar:
         inner, is_optional = k.unwrap_optional(wanted)
         if is_optional:
             return "optional.none()" if self.random.random() < 0.3 else f"optional.of({self.leaf(inner)})"
-        pool = ("10.0.0.1", "::1", "fe80::1") if wanted == k.IP else ("10.0.0.0/8", "fe80::/10", "10.1.2.3/16")
+        pool = (
+            ("10.0.0.1", "::1", "fe80::1") if wanted == k.IP else ("10.0.0.0/8", "fe80::/10", "10.1.2.3/16")
+        )
         return f"{'ip' if wanted == k.IP else 'cidr'}({text_literal(self.random.choice(pool))})"
 
     def list_literal(self, wanted: Type) -> str:
@@ -338,9 +390,13 @@ _LEAVES: Final[dict[str, Callable[[Grammar, Type], str]]] = {
     "uint": lambda grammar, _: f"{grammar.random.choice(UINTS)}u",
     "double": lambda grammar, _: grammar.random.choice(DOUBLES),
     "string": lambda grammar, _: grammar.text(),
-    "bytes": lambda grammar, _: "b" + grammar.random.choice(('""', '"a"', '"\\xff"', '"\\303\\251"', "'abc'")),
+    "bytes": lambda grammar, _: (
+        "b" + grammar.random.choice(('""', '"a"', '"\\xff"', '"\\303\\251"', "'abc'"))
+    ),
     "null": lambda grammar, _: "null",
-    "duration": lambda grammar, _: "duration({})".format(grammar.random.choice(('"1h"', '"-1.5s"', '"3ns"', '"0s"'))),
+    "duration": lambda grammar, _: "duration({})".format(
+        grammar.random.choice(('"1h"', '"-1.5s"', '"3ns"', '"0s"'))
+    ),
     "timestamp": lambda grammar, _: "timestamp({})".format(
         grammar.random.choice(('"2024-02-29T12:34:56.5+02:00"', "0", "1700000000", '"0001-01-01T00:00:00Z"'))
     ),

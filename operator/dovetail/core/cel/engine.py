@@ -17,7 +17,15 @@ from dovetail.core.cel.planner import Planner
 from dovetail.core.cel.signatures import type_name
 from dovetail.core.cel.syntax import Node
 from dovetail.core.cel.validators import validate
-from dovetail.core.cel.values import Aborted, CostExceeded, EvalError, NoSuchKey, NoSuchOverload, Optional, TypeValue
+from dovetail.core.cel.values import (
+    Aborted,
+    CostExceeded,
+    EvalError,
+    NoSuchKey,
+    NoSuchOverload,
+    Optional,
+    TypeValue,
+)
 from dovetail.core.cel.verdicts import Environment, Failure, FailureKind
 from dovetail.core.cel.view import View, prepared
 from dovetail.core.devices import DeviceView
@@ -132,8 +140,19 @@ def compile_attribute(expression: str, environment: Environment) -> Program:
     return _compile(expression, environment, _expect_attribute)
 
 
+def compile_metered(expression: str, environment: Environment, *, derived: bool) -> Program:
+    """The same as the other two, but every evaluation is charged for, however cheap it must be."""
+    return _compile(
+        expression, environment, _expect_attribute if derived else _expect_bool, always_metered=True
+    )
+
+
 def _compile(
-    expression: str, environment: Environment, expect: Callable[[Type, Scope], str | None]
+    expression: str,
+    environment: Environment,
+    expect: Callable[[Type, Scope], str | None],
+    *,
+    always_metered: bool = False,
 ) -> Program:
     names = scope(environment)
     try:
@@ -143,13 +162,13 @@ def _compile(
         problem = expect(kind, names)
         if problem is not None:
             raise ExpressionInvalid(expression, problem, *root.at)
-        return _program(expression, root, names)
+        return _program(expression, root, names, metered=always_metered or can_be_expensive(root))
     except RecursionError as error:
         raise ExpressionInvalid(expression, "it is nested too deeply") from error
 
 
-def _program(expression: str, root: Node, names: Scope) -> Program:
-    planner = Planner(expression, names, metered=can_be_expensive(root))
+def _program(expression: str, root: Node, names: Scope, *, metered: bool) -> Program:
+    planner = Planner(expression, names, metered=metered)
     run = planner.plan(root).run
     return Program(expression, reads(root), run, planner.slots.count)
 

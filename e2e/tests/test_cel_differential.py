@@ -1,0 +1,45 @@
+"""CEL gives the answers of cel-go on expressions that nobody thought of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from e2e.harness.oracle import Oracle
+from e2e.tests.differential import DIFFERENCES, compare, shortest
+
+EXAMPLES = 210
+BATCH = 100
+
+
+@pytest.mark.timeout(600)
+def test_20000_random_expressions_have_the_answers_of_cel_go(oracle: Oracle) -> None:
+    """Verdict, value and cost agree, from a fixed seed, and all kinds of verdicts occur often."""
+    verdicts: Counter[str] = Counter()
+
+    @settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(seed=st.integers(0, (1 << 64) - 1))
+    def agree(seed: int) -> None:
+        findings, counted = compare(oracle, Random(seed), BATCH)
+        verdicts.update(counted)
+        assert not findings, "\n" + "\n".join(map(str, shortest(findings)))
+
+    agree()
+    assert verdicts.total() >= 20_000
+    assert min(verdicts["value"], verdicts["runtimeError"], verdicts["compileError"]) >= 2_000
+
+
+def test_differences_are_few() -> None:
+    """At most ten differences are listed, each with a reason."""
+    assert len(DIFFERENCES) <= 10
+    assert all(difference.reason for difference in DIFFERENCES)
