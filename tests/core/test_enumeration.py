@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from dovetail.core.allocator import allocate, place
 from dovetail.core.budget import Budget
 from dovetail.core.outcome import Cut, DoesNotFit, Fits, RequestInvalid
 from tests.support.cases import AllocationCase
-from tests.support.enumerator import Judge, Seat, Wish, wishes_of
+from tests.support.enumerator import Judge, Seat, TooLarge, Wish, wishes_of
 from tests.support.worlds import make_world
 
 WORLDS = 3_000
@@ -21,7 +21,7 @@ SETTINGS = settings(
     deadline=None,
     derandomize=True,
     database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 
 
@@ -59,7 +59,10 @@ def compare(judge: Judge, outcome: Fits | DoesNotFit | Cut) -> int | None:
     if isinstance(outcome, DoesNotFit) and outcome.is_error:
         assert may_be_wrong(judge) or judge.contradictory
         return None
-    first = next(judge.solutions(), None)
+    try:
+        first = next(judge.solutions(), None)
+    except TooLarge:
+        reject()
     if isinstance(outcome, DoesNotFit):
         assert first is None
         return None

@@ -37,14 +37,15 @@ class Wish:
     body: Json
 
 
-class Unserviceable(Exception):
-    """kube-scheduler calls this an error; `place` says where it shows."""
+class TooLarge(Exception):
+    """There are too many assignments to try."""
 
 
 class Judge:
-    """One world, seen from one node."""
+    """One world, seen from one node. `most_tries` bounds the assignments that are tried."""
 
-    def __init__(self, world: Json, node: Json) -> None:
+    def __init__(self, world: Json, node: Json, *, most_tries: int = 2_000) -> None:
+        self.tries, self.most_tries = 0, most_tries
         self.gates = {gate for name in world["features"] for gate in name.split("+")}
         self.claims = world["claims"]
         self.classes = {entry["metadata"]["name"]: entry for entry in world["classes"]}
@@ -364,7 +365,7 @@ class Judge:
     # -- enumerating -----------------------------------------------------------------------------
 
     def solutions(self) -> Iterator[tuple[list[Seat], dict[tuple[int, str], Wish]]]:
-        """Every complete assignment that breaks no rule, in the order of trying."""
+        """Every complete assignment that breaks no rule, in the order of trying. Raises `TooLarge`."""
         requests = [
             (index, request)
             for index, claim in enumerate(self.claims)
@@ -386,6 +387,9 @@ class Judge:
             chosen = {**wishes, (claim, wish.name): wish}
             for devices in self._choices(wish):
                 more = [*seats, *(Seat(claim, wish.name, key) for key in devices)]
+                self.tries += 1
+                if self.tries > self.most_tries:
+                    raise TooLarge
                 if sum(seat.claim == claim for seat in more) > LIMIT or self.violations(more, chosen):
                     continue
                 yield from self._extend(more, chosen, rest)
@@ -397,7 +401,11 @@ class Judge:
             if members:
                 yield members
             return
-        yield from combinations([key for key in self.devices if self.selected(wish, key)], wanted)
+        yield from combinations([key for key in self.devices if self._alone(wish, key)], wanted)
+
+    def _alone(self, wish: Wish, key: Key) -> bool:
+        """Whether the device could serve the request if nothing else were asked for."""
+        return not self.violations([Seat(wish.claim, wish.name, key)], {(wish.claim, wish.name): wish})
 
 
 def wishes_of(claim: int, request: Json) -> list[Wish]:

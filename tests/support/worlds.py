@@ -58,8 +58,8 @@ class WorldMaker:
 
     def make(self) -> Json:
         """A world in the form of a case, with a list of nodes instead of one."""
-        self._nodes = [self._node(index) for index in range(self._random.randint(1, 3))]
-        for index in range(self._random.randint(1, 2 + self._size)):
+        self._nodes = [self._node(index) for index in range(self._random.choice([1, 1, 2, 3]))]
+        for index in range(self._random.randint(2, 2 + 2 * self._size)):
             self._pool(index)
         return {
             "features": self._features(),
@@ -71,7 +71,7 @@ class WorldMaker:
             ],
             "slices": self._slices,
             "allocated": self._allocated(),
-            "claims": [self._claim(index) for index in range(self._random.randint(1, 2))],
+            "claims": [self._claim(index) for index in range(self._random.choice([1, 1, 1, 2, 2, 3]))],
         }
 
     def _features(self) -> list[str]:
@@ -249,7 +249,7 @@ class WorldMaker:
         consumed: list[Json] = []
         for entry in self._published:
             place = {name: entry[name] for name in ("driver", "pool", "device")}
-            if not self._chance(0.2):
+            if not self._chance(0.15):
                 continue
             if not entry["of"].get("allowMultipleAllocations"):
                 devices.append(place)
@@ -262,7 +262,7 @@ class WorldMaker:
     # -- claims ----------------------------------------------------------------------------------
 
     def _claim(self, index: int) -> Json:
-        requests = [self._request(number) for number in range(self._random.randint(1, 2))]
+        requests = [self._request(number) for number in range(self._random.choice([1, 1, 2]))]
         devices: Json = {"requests": requests, "constraints": self._constraints(requests)}
         self._derive(devices)
         return {"metadata": {"name": f"claim-{index}"}, "spec": {"devices": devices}}
@@ -290,7 +290,7 @@ class WorldMaker:
         if self._chance(0.12):
             wish["allocationMode"] = "All"
         else:
-            wish |= {"allocationMode": "ExactCount", "count": random.choice([1, 1, 1, 2, 2, 3])}
+            wish |= {"allocationMode": "ExactCount", "count": random.choice([1, 1, 1, 1, 2, 2, 3])}
         if self._chance(0.25):
             known = list(SELECTORS)
             if "DRAConsumableCapacity" not in self._rich:
@@ -318,7 +318,7 @@ class WorldMaker:
     def _constraints(self, requests: list[Json]) -> list[Json]:
         random = self._random
         constraints = []
-        for _ in range(random.choice([0, 1, 1, 2])):
+        for _ in range(random.choice([0, 0, 1, 1, 2])):
             attribute = random.choice(
                 ["resource.kubernetes.io/numaNode"] * 3
                 + ["shared.example.com/rack", f"{GPU}/model", f"{GPU}/rack"]

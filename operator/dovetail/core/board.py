@@ -405,9 +405,7 @@ def _is_ordered(asked: Asked) -> bool:
     return any(alternative.wanted is None and alternative.constraints for alternative in asked.alternatives)
 
 
-def _has_broken(
-    boards: tuple[AlternativeBoard, ...], values: Mapping[tuple[int, int], ValueBoard]
-) -> bool:
+def _has_broken(boards: tuple[AlternativeBoard, ...], values: Mapping[tuple[int, int], ValueBoard]) -> bool:
     return any(board.broken for board in boards) or any(board.broken for board in values.values())
 
 

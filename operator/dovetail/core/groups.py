@@ -21,9 +21,12 @@ class Companions:
 
 
 def joined(companions: Companions | None, groups: frozenset[str]) -> Companions:
-    """The companions once a device with these groups has joined; None stands for no device so far."""
+    """The companions once a device with these groups has joined; None stands for no device so far.
+
+    Where devices in use contradict each other already, nobody may join any more.
+    """
     if companions is None:
         return Companions(groups, groupless=not groups)
-    if companions.groupless or not groups:
+    if companions.groupless and not groups:
         return companions
     return Companions(companions.groups & groups, groupless=False)

@@ -177,12 +177,12 @@ class Search:
 
     def _try(self, choice: _DeviceChoice) -> bool:
         """Take the first candidate that works, and go on behind it."""
-        attempt, alternative, profiles = self._attempt, choice.alternative, self._board.profiles
+        attempt, alternative = self._attempt, choice.alternative
         while choice.rest:
             lowest = choice.rest & -choice.rest
             number = lowest.bit_length() - 1
             choice.rest ^= lowest
-            if profiles[number] in choice.failed and not self._is_special(number):
+            if self._kind(number) in choice.failed and not self._is_special(number):
                 continue
             self._budget.spend()
             if number in (broken := self._board.alternatives[alternative.number].broken):
@@ -202,7 +202,11 @@ class Search:
 
     def _note_failed(self, choice: _DeviceChoice, number: int) -> None:
         if not self._board.is_ordered and not self._is_special(number):
-            choice.failed.add(self._board.profiles[number])
+            choice.failed.add(self._kind(number))
+
+    def _kind(self, number: int) -> int:
+        """Equal for interchangeable devices: for administrators, one in use is not like one that is free."""
+        return self._board.profiles[number] << 1 | (self._attempt.free >> number & 1)
 
     # -- turning back ----------------------------------------------------------------------------
 

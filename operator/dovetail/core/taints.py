@@ -1,6 +1,6 @@
 """Taints of devices: which rules add them, and which of them block a request (allocation-rules 2.7)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from dovetail.api.selection import Taint, Toleration
 from dovetail.api.slices import DeviceTaintRule, DeviceTaintSelector
@@ -26,6 +26,13 @@ class TaintRules:
     def drop(self, name: str) -> bool:
         """Forget a rule; False where it was not there."""
         return self._rules.pop(name, None) is not None
+
+    def on(self, device: DeviceKey, *, without: Collection[str] = ()) -> Iterator[Taint]:
+        """The taints that rules add to a device; rules named in `without` do not count."""
+        for name, rule in self._rules.items() if self.active else ():
+            selector = rule.spec.device_selector
+            if name not in without and selector is not None and selects(selector, device):
+                yield rule.spec.taint
 
     def taints_of(self, pool: PoolOffer) -> Iterator[tuple[int, Taint]]:
         """Each taint that a rule adds to a device of the pool, with the device's number there."""

@@ -49,7 +49,7 @@ def _read(offer: PoolOffer, holdings: PoolHoldings, features: Features) -> Usage
         for name, counters in offer.counters.items()
         for counter, value in counters.items()
     }
-    companions = _companions(offer, holdings) if features.compatibility_groups and offer.counters else {}
+    companions = _companions(holdings) if features.compatibility_groups and offer.counters else {}
     key = (
         free,
         shared,
@@ -83,11 +83,9 @@ def _consumed(offer: PoolOffer, holdings: PoolHoldings) -> dict[int, Mapping[str
     }
 
 
-def _companions(offer: PoolOffer, holdings: PoolHoldings) -> dict[str, Companions]:
-    """Who draws from each counter set, joined in the order in which the pool lists its devices."""
-    last = len(offer.devices)
+def _companions(holdings: PoolHoldings) -> dict[str, Companions]:
     companions: dict[str, Companions] = {}
-    for _, parts in sorted(holdings.paid().items(), key=lambda paid: (offer.index.get(paid[0], last), paid[0])):
+    for parts in holdings.paid().values():
         for part in parts:
             companions[part.counter_set] = joined(companions.get(part.counter_set), part.groups)
     return companions
