@@ -178,6 +178,8 @@ class PodStatus(Model):
 
     phase: str = ""
     nominated_node_name: str = ""
+    extended_resource_claim_status: Any = None
+    """There once kube-scheduler has made the claim for the pod's extended resources."""
     conditions: Listed[PodCondition] = ()
     resource_claim_statuses: Listed[PodResourceClaimStatus] = ()
 

@@ -1,6 +1,7 @@
 """Devices that two claims hold at once: an index over the claims of the picture (R2, R-A15)."""
 
 from collections import defaultdict
+from collections.abc import Callable
 
 from dovetail.api.kinds import CLAIM
 from dovetail.services import claims
@@ -14,7 +15,12 @@ class Clashes:
     """Follows the picture; answers who else holds a device that only one claim may hold."""
 
     def __init__(self) -> None:
+        self._listener: Callable[[Key, frozenset[Key]], None] = lambda *_: None
         self._holders: defaultdict[Device, set[Key]] = defaultdict(set)
+
+    def on_clash(self, listener: Callable[[Key, frozenset[Key]], None]) -> None:
+        """Call `listener` with a claim that has just taken devices, and the claims that hold one already."""
+        self._listener = listener
 
     def follow(self, change: Change) -> None:
         """Take in a change of the picture."""
@@ -28,6 +34,8 @@ class Clashes:
                 del self._holders[device]
         for device in after - before:
             self._holders[device].add(change.key)
+        if taken := self.others(change.key, after - before):
+            self._listener(change.key, frozenset().union(*taken.values()))
 
     def others(self, key: Key, devices: frozenset[Device]) -> dict[Device, frozenset[Key]]:
         """The devices that other claims hold too, with these claims."""

@@ -30,6 +30,10 @@ class Echoes:
         if still:
             self._waiting[kind] = still
 
+    def has_reached(self, kind: Kind, version: int) -> bool:
+        """Whether a watch has come to this version."""
+        return version <= self._reached[kind]
+
     async def await_version(self, kind: Kind, version: int | None, *, seconds: float) -> bool:
         """Wait until a watch has come to this version; False where it has not in time."""
         if version is None or version <= self._reached[kind]:

@@ -21,6 +21,7 @@ from dovetail.core.world import World
 from dovetail.errors import ClusterError
 from dovetail.services.allocation import AllocationWriter
 from dovetail.services.avoidance import Attempts, Avoidance
+from dovetail.services.clash_reports import ClashReports
 from dovetail.services.clashes import Clashes
 from dovetail.services.clocks import now_text
 from dovetail.services.complaints import Complaints
@@ -40,10 +41,13 @@ from dovetail.services.notices import Notices
 from dovetail.services.picture import Json, Key, Picture, version_of
 from dovetail.services.reconciler import Reconciler
 from dovetail.services.release import Release
+from dovetail.services.rereading import Rereading
 from dovetail.services.retraction import Retraction
+from dovetail.services.rivals import Rivals
 from dovetail.services.serving import Serving, Tools
 from dovetail.services.settings import Settings
 from dovetail.services.startup import Cluster, examine, missing_rights
+from dovetail.services.suspects import Suspects
 from dovetail.services.takeback import TakeBack
 from dovetail.services.waiting import Urgency
 
@@ -108,6 +112,9 @@ class Operation:
         conditions = Conditions(pen=self._pen, picture=self.picture, now=now_text, clock=clock)
         avoidance = Avoidance(settings.avoid_seconds, clock)
         self._retraction = self._make_retraction(conditions, avoidance)
+        self._suspects = Suspects(self.picture, self._consumers, clock)
+        rereading = Rereading(reader=self._reader, picture=self.picture, echoes=self._echoes, clock=clock)
+        self._rivals = Rivals(mind=self._mind, suspects=self._suspects, rereading=rereading, clock=clock)
         tools = Tools(
             pen=self._pen,
             picture=self.picture,
@@ -121,7 +128,8 @@ class Operation:
             avoidance=avoidance,
             attempts=Attempts(settings.attempts_per_minute, clock),
             clashes=self._clashes,
-            echoes=self._echoes,
+            rereading=rereading,
+            rivals=self._rivals,
             retraction=self._retraction,
             metrics=self.metrics,
             now=now_text,
@@ -175,8 +183,18 @@ class Operation:
         self.picture.follow(self._mind.post)
         self.picture.follow(self._consumers.follow)
         self.picture.follow(self._clashes.follow)
+        self.picture.follow(self._suspects.follow)
+        self.picture.follow(self._rivals.follow)
         self.picture.follow(self._guard.follow)
         self.picture.follow(self._reconciler.follow)
+        reports = ClashReports(
+            picture=self.picture,
+            consumers=self._consumers,
+            notices=self._notices,
+            look_again=self._pods.queue.mark,
+            is_leading=lambda: self.leadership.is_leading,
+        )
+        self._clashes.on_clash(reports.report)
         self._mind.on_meaning(self._reconciler.understand)
         self._mind.on_problem(self._complaints.note)
 

@@ -89,11 +89,14 @@ class Retraction:
         self._begin(key, pod)
         return 0.0
 
-    async def now(self, key: Key, pod: Json, *, cause: str) -> None:
-        """Take back at once what a gated pod holds for itself."""
+    async def now(self, key: Key, pod: Json, *, cause: str) -> bool:
+        """Take back at once what a gated pod holds for itself; False where it holds nothing of its own."""
+        if not self._sole_claims(pod):
+            return False
         taken = await self._takeback.take_back(pod, self._sole_claims(pod))
         self._metrics.taken_back.labels(cause).inc()
         log.info("taken_back", pod="/".join(key), cause=cause, claims=len(taken.claims), moved=taken.moved)
+        return True
 
     def scheduler_took_back(self, pod: Mapping[str, Any], claim: Mapping[str, Any]) -> bool:
         """kube-scheduler may have deallocated a claim of a pod that still waits: avoid the node (S42)."""

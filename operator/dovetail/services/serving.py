@@ -26,24 +26,22 @@ from dovetail.services.allocation import AllocationWriter
 from dovetail.services.avoidance import Attempts, Avoidance
 from dovetail.services.clashes import Clashes
 from dovetail.services.conditions import Conditions
-from dovetail.services.echoes import Echoes
 from dovetail.services.gates import is_gated, ungate
 from dovetail.services.generation import Generation
 from dovetail.services.holdings import claims_of, is_bound, is_satisfied, lacking_reservation
 from dovetail.services.metrics import Metrics
 from dovetail.services.mind import Mind, Verdict
 from dovetail.services.notices import Notices
-from dovetail.services.picture import Json, Key, Picture, version_of
+from dovetail.services.picture import Json, Key, Picture, key_of, version_of
 from dovetail.services.release import is_done
+from dovetail.services.rereading import Rereading
 from dovetail.services.retraction import Retraction
+from dovetail.services.rivals import Rivals
 
 log = structlog.get_logger(__name__)
 
 CLAIMS_LATE_SECONDS = 10.0
 """How long claims may be missing before the pod is told: normally they appear within a second."""
-
-ECHO_SECONDS = 2.0
-"""How long the watch of claims may take to show our own write; the pod is not kept waiting any longer."""
 
 CUT_PAUSE_SECONDS = 5.0
 LONGEST_CUT_PAUSE_SECONDS = 300.0
@@ -83,7 +81,8 @@ class Tools:
     avoidance: Avoidance
     attempts: Attempts
     clashes: Clashes
-    echoes: Echoes
+    rereading: Rereading
+    rivals: Rivals
     retraction: Retraction
     metrics: Metrics
     now: Callable[[], str]
@@ -115,6 +114,7 @@ class Serving:
             self.tools.avoidance,
             self.tools.attempts,
             self.tools.retraction,
+            self.tools.rivals,
         ):
             part.forget(key)
 
@@ -137,7 +137,7 @@ class Serving:
         await self._restore(key, pod, notes)
         if is_satisfied(self.tools.picture, pod):
             await self._served_already(key, pod, notes)
-        elif seconds := self.tools.attempts.wait(key):
+        elif self._lacks_devices(pod) and (seconds := self.tools.attempts.wait(key)):
             self.look_again(key, seconds)
         else:
             await self._decide(key, pod, notes)
@@ -207,7 +207,11 @@ class Serving:
             await self._tell(key, pod, notes, FEATURE_GATE_OFF, f"the API server dropped fields of {lost}")
             return
         await self._let_watch_catch_up(verdict)
-        if await self._backs_out(key, pod, verdict):
+        seconds = await self.tools.rivals.wait(key, self._given(pod)) if ungates else 0.0
+        if await self._backs_out(key, pod, self._given(pod)):
+            return
+        if seconds:
+            self.look_again(key, seconds)
             return
         log.info("pod_allocated", node=node, claims=len(verdict.claims), seconds=round(verdict.seconds, 4))
         notes.waits_for = ""
@@ -220,9 +224,7 @@ class Serving:
     async def _let_watch_catch_up(self, verdict: Verdict) -> None:
         """See what others wrote before us, so that a device taken twice is noticed while the gate is shut."""
         written = [self.tools.picture.find(CLAIM, key) for key in verdict.claims]
-        newest = max((version_of(body) or 0 for body in written if body is not None), default=0)
-        if not await self.tools.echoes.await_version(CLAIM, newest, seconds=ECHO_SECONDS):
-            log.info("watch_is_late", seconds=ECHO_SECONDS)
+        await self.tools.rereading.catch_up(max((version_of(body) or 0 for body in written), default=0))
 
     async def _join(self, key: Key, pod: Json, notes: _Notes, verdict: Verdict, decision: Reserve) -> None:
         """Add the pod to claims that have their devices already.
@@ -234,33 +236,28 @@ class Serving:
             return
         await self._give(key, pod, notes, verdict, ungates=decision.ungate, node=decision.node)
 
-    async def _backs_out(self, key: Key, pod: Json, verdict: Verdict) -> bool:
-        """Whether a device turned out to be in another claim too: the pod that is still gated gives way."""
-        clashing = [
-            claim
-            for claim_key in verdict.claims
-            if (claim := self.tools.picture.find(CLAIM, claim_key)) is not None
-            and self.tools.clashes.others(claim_key, claims.devices_of(claim))
-        ]
-        if not clashing:
+    async def _backs_out(self, key: Key, pod: Json, held: list[Json]) -> bool:
+        """Whether what the pod was given went to another claim too: a pod that is still gated gives way."""
+        others = self._holders_beside(held)
+        if not others and not await self.tools.rivals.are_overcommitted(held):
             return False
         self.tools.metrics.clashes.inc()
-        names = ", ".join("/".join(other) for other in sorted(self._rivals(clashing)))
+        names = ", ".join("/".join(other) for other in sorted(others)) or "another claim"
         self.tools.notices.say(
             pod, "Warning", "DeviceClash", f"a device was given to {names} at the same time"
         )
         log.warning("device_clash", rivals=names, gated=is_gated(pod))
-        if not is_gated(pod):
+        if not is_gated(pod) or not await self.tools.retraction.now(key, pod, cause="clash"):
             return False
-        await self.tools.retraction.now(key, pod, cause="clash")
+        self.tools.rivals.forget(key)
         self.look_again(key, 0.0)
         return True
 
-    def _rivals(self, clashing: list[Json]) -> set[Key]:
+    def _holders_beside(self, held: list[Json]) -> set[Key]:
+        """The claims that hold a device of these claims as well."""
         found: set[Key] = set()
-        for claim in clashing:
-            key = (claim["metadata"]["namespace"], claim["metadata"]["name"])
-            for others in self.tools.clashes.others(key, claims.devices_of(claim)).values():
+        for claim in held:
+            for others in self.tools.clashes.others(key_of(claim), claims.devices_of(claim)).values():
                 found |= others
         return found
 
@@ -282,6 +279,14 @@ class Serving:
             await self.tools.retraction.now(key, pod, cause="partial")
         if seconds := self.tools.avoidance.seconds_left(key):
             self.look_again(key, seconds)
+
+    def _given(self, pod: Json) -> list[Json]:
+        """The pod's claims that Dovetail allocated."""
+        mine = claims_of(self.tools.picture, pod)
+        return [claim for claim in mine if claims.is_allocated(claim) and claims.is_written_by_us(claim)]
+
+    def _lacks_devices(self, pod: Json) -> bool:
+        return any(not claims.is_allocated(claim) for claim in claims_of(self.tools.picture, pod))
 
     def _holds_a_part(self, pod: Json) -> bool:
         """Some claims were allocated for this pod alone, others lack devices (R-B9)."""
