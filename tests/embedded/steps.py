@@ -27,7 +27,7 @@ GATE = "dovetail.dev/allocation"
 class Step:
     """One request. The body may depend on earlier answers; `shows` are dotted paths of the answer.
 
-    A patient step is repeated for a while as long as it is answered with 404 or 429: a new kind is served soon.
+    A patient step is repeated for a while when it is answered with 404 or 429: a new kind is served soon.
     """
 
     name: str

@@ -63,7 +63,7 @@ def part(body: Mapping[str, Any], *path: str) -> Body:
     """The map at a path; an empty one where there is none or where it is null."""
     found: Any = body
     for step in path:
-        found = found.get(step) if isinstance(found, Mapping) else None
+        found = found.get(step) if isinstance(found, dict) else None
     return found if isinstance(found, dict) else {}
 
 

@@ -16,7 +16,7 @@ from dovetail.embedded.faults import Faults, Request
 from dovetail.embedded.garbage import collect_garbage
 from dovetail.embedded.kinds import Kind, Kinds
 from dovetail.embedded.kubelet import run_kubelet
-from dovetail.embedded.pod_scheduler import run_scheduler
+from dovetail.embedded.pod_scheduler import PodScheduler
 from dovetail.embedded.serving import Serving
 from dovetail.embedded.store import Store
 from dovetail.embedded.watching import Watches
@@ -57,7 +57,7 @@ class EmbeddedCluster:
             stand_in
             for wanted, stand_in in (
                 (claim_controller, ClaimController()),
-                (scheduler, run_scheduler),
+                (scheduler, PodScheduler()),
                 (kubelet, run_kubelet),
                 (garbage_collector, collect_garbage),
             )
@@ -95,10 +95,14 @@ class EmbeddedCluster:
 
     async def _keep(self, stand_in: "Callable[[EmbeddedCluster], None]") -> None:
         """Let a stand-in look at everything after each batch of changes."""
+        clock = asyncio.get_running_loop().time
         seen = -1
         while True:
             seen = await self.store.changed(after=seen)
+            began = clock()
             stand_in(self)
+            # It looks at everything, so it rests as long as it worked: not every write is worth a walk.
+            await asyncio.sleep(clock() - began)
 
     @property
     def journal(self) -> list[Request]:

@@ -6,7 +6,17 @@ never takes an allocation back (S42), and knows neither resources, taints, affin
 
 from typing import TYPE_CHECKING
 
-from dovetail.embedded.bodies import Body, is_terminating, items, key_of, name_of, part, text
+from dovetail.embedded.bodies import (
+    Body,
+    is_terminating,
+    items,
+    key_of,
+    name_of,
+    part,
+    text,
+    uid_of,
+    version_of,
+)
 from dovetail.embedded.claim_controller import add_consumer
 from dovetail.embedded.claim_references import claim_of, is_allocated, is_reserved
 from dovetail.embedded.defaults import scheduled_condition
@@ -18,32 +28,51 @@ if TYPE_CHECKING:
 SCHEDULER_NAME = "default-scheduler"
 
 
-def run_scheduler(cluster: "EmbeddedCluster") -> None:
-    """One pass over all pods that wait for a node."""
-    for pod in cluster.store.objects(cluster.kinds.named("Pod")):
-        spec = part(pod, "spec")
-        waits = not spec.get("nodeName") and not spec.get("schedulingGates") and not is_terminating(pod)
-        if waits and spec.get("schedulerName") == SCHEDULER_NAME:
-            _schedule(cluster, pod)
+class PodScheduler:
+    """Remembers what it refused, so that a pod is looked at again only when something about it changed."""
+
+    def __init__(self) -> None:
+        self._refused: dict[str, tuple[int, ...]] = {}
+
+    def __call__(self, cluster: "EmbeddedCluster") -> None:
+        """One pass over all pods that wait for a node."""
+        nodes = cluster.store.objects(cluster.kinds.named("Node"))
+        newest = max(map(version_of, nodes), default=0)
+        for pod in cluster.store.objects(cluster.kinds.named("Pod")):
+            if not _waits(pod):
+                continue
+            claims = [claim_of(cluster, pod, entry) for entry in items(pod, "spec", "resourceClaims")]
+            seen = (newest, len(nodes), *(version_of(claim or {}) for claim in claims))
+            if self._refused.get(uid_of(pod)) != seen and not _schedule(cluster, pod, claims, nodes):
+                self._refused[uid_of(pod)] = seen
 
 
-def _schedule(cluster: "EmbeddedCluster", pod: Body) -> None:
-    claims = [claim_of(cluster, pod, entry) for entry in items(pod, "spec", "resourceClaims")]
+def _waits(pod: Body) -> bool:
+    spec = part(pod, "spec")
+    if spec.get("nodeName") or spec.get("schedulingGates") or is_terminating(pod):
+        return False
+    return bool(spec.get("schedulerName") == SCHEDULER_NAME)
+
+
+def _schedule(cluster: "EmbeddedCluster", pod: Body, claims: list[Body | None], nodes: list[Body]) -> bool:
+    """Bind the pod, or say on it why not."""
     ready = [
         claim for claim in claims if claim is not None and is_allocated(claim) and not is_terminating(claim)
     ]
-    nodes = [node for node in cluster.store.objects(cluster.kinds.named("Node")) if _is_usable(node, pod)]
-    node = next((node for node in nodes if all(_serves(claim, node) for claim in ready)), None)
+    usable = [node for node in nodes if _is_usable(node, pod)]
+    node = next((node for node in usable if all(_serves(claim, node) for claim in ready)), None)
     if len(ready) < len(claims):
         _refuse(cluster, pod, "cannot allocate all claims")
     elif node is None:
-        _refuse(cluster, pod, "resourceclaim not available on the node" if nodes else "no nodes available")
+        _refuse(cluster, pod, "resourceclaim not available on the node" if usable else "no nodes available")
     else:
         for claim in ready:
             if not is_reserved(claim, pod):
                 add_consumer(cluster, claim, pod)
         binding = {"target": {"kind": "Node", "name": name_of(node)}}
         cluster.writer.bind(cluster.kinds.named("Pod"), key_of(pod), binding)
+        return True
+    return False
 
 
 def _refuse(cluster: "EmbeddedCluster", pod: Body, message: str) -> None:
