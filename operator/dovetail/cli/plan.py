@@ -18,6 +18,7 @@ from dovetail.core.planner import PlanSettings
 
 FAILED = ("doesNotFit", "cut", "error")
 STEPS = 50_000_000
+MOST_NAMES = 20
 
 WITHOUT_EFFECT = frozenset(
     {
@@ -91,8 +92,10 @@ def _print_text(loaded: Loaded, forecasts: list[Forecast], assumed: tuple[str, .
     print_troubles(Console(stderr=True), loaded.troubles)
     notes = [*loaded.notes]
     if assumed:
+        more = f" and {len(assumed) - MOST_NAMES} more" if len(assumed) > MOST_NAMES else ""
+        names = ", ".join(assumed[:MOST_NAMES])
         notes.append(
-            f"only slices name these nodes, which are assumed to exist and be usable: {', '.join(assumed)}."
+            f"only slices name these nodes, which are assumed to exist and be usable: {names}{more}."
         )
     print_plan(Console(), forecasts, notes)
 

@@ -39,8 +39,7 @@ WORDS: Mapping[str, Words] = {
 def print_plan(console: Console, forecasts: Sequence[Forecast], notes: Iterable[str]) -> None:
     """One paragraph per pod, then what was assumed, then the sum."""
     for forecast in forecasts:
-        for line in _pod(forecast):
-            _print(console, line)
+        _print(console, *_pod(forecast))
     for note in notes:
         _print(console, Text(f"Note: {note}", "dim"))
     _print(console, Text(_sum(forecasts), "bold"))
@@ -56,13 +55,14 @@ def print_troubles(console: Console, troubles: Iterable[Trouble]) -> None:
         _print(console, line)
 
 
-def _print(console: Console, line: Text) -> None:
+def _print(console: Console, *lines: Text) -> None:
     """Lines are never folded where nobody looks: what reads them wants one fact per line.
 
     Control characters that somebody wrote into a manifest never reach the terminal.
     """
-    line.plain = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", line.plain)
-    console.print(line, soft_wrap=not console.is_terminal, highlight=False)
+    for line in lines:
+        line.plain = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", line.plain)
+    console.print(Text("\n").join(lines), soft_wrap=not console.is_terminal, highlight=False)
 
 
 def _pod(forecast: Forecast) -> Iterator[Text]:
