@@ -10,6 +10,7 @@ import pytest
 import yaml
 from kubernetes_asyncio import client, config, watch
 
+from dovetail.api.kinds import ACCESS_REVIEW, EVENT, LEASE, WATCHED
 from dovetail.embedded import EmbeddedCluster
 from dovetail.embedded.crds import KINDS
 from tests.embedded.objects import allocation, claim, config_map, consumer, node
@@ -115,6 +116,14 @@ async def test_the_known_definitions_are_the_shipped_ones(cluster: EmbeddedClust
         assert known["names"]["plural"] == body["spec"]["names"]["plural"]
         assert known["versions"][0]["name"] == body["spec"]["versions"][0]["name"]
         assert "status" in body["spec"]["versions"][0]["subresources"]
+
+
+async def test_every_kind_that_dovetail_knows_is_served(cluster: EmbeddedCluster) -> None:
+    """Group, version, plural and scope of each kind are the embedded server's."""
+    for kind in (*WATCHED, EVENT, LEASE, ACCESS_REVIEW):
+        served = cluster.kinds.find(kind.group, kind.version, kind.plural)
+        assert served is not None, kind
+        assert (served.name, served.namespaced) == (kind.name, kind.namespaced)
 
 
 async def test_loaded_objects_keep_what_they_are(cluster: EmbeddedCluster) -> None:

@@ -88,6 +88,8 @@ BUILTIN: tuple[Kind, ...] = (
     Kind("apps", "v1", "Deployment", "deployments", status=True, short=("deploy",), generation=True),
     Kind("apps", "v1", "StatefulSet", "statefulsets", status=True, short=("sts",), generation=True),
     Kind("batch", "v1", "Job", "jobs", status=True, generation=True),
+    Kind("apps", "v1", "ReplicaSet", "replicasets", status=True, short=("rs",), generation=True),
+    Kind("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False),
     Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False, short=("sc",)),
     CLAIM,
     TEMPLATE,
