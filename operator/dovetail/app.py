@@ -73,7 +73,7 @@ async def operate(context: Context) -> int:
         await kopf.operator(memo=context, standalone=True, clusterwide=True, stop_flag=context.stop)
     except Exception as error:
         if not context.has_failed:
-            log.error("operator_failed", reason=str(error), exc_info=error)  # noqa: TRY400
+            log.error("operator_failed", reason=str(error.__cause__ or error), exc_info=error)  # noqa: TRY400
         return 1
     finally:
         # Kopf waits for the flag in a thread, which would outlive it.

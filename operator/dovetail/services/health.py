@@ -45,7 +45,7 @@ async def serve_health(address: str, health: Health, metrics: Metrics) -> web.Ap
     application = web.Application()
     application.router.add_get("/healthz", _answer(lambda: (health.is_alive, "no progress")))
     application.router.add_get("/readyz", _answer(lambda: _readiness(health)))
-    application.router.add_get("/metrics", lambda _: _metrics(metrics))
+    application.router.add_get("/metrics", _exposition(metrics))
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, host.strip("[]"), int(port)).start()
@@ -67,5 +67,10 @@ def _answer(ask: Callable[[], tuple[bool, str]]) -> Callable[[web.Request], Awai
     return answer
 
 
-async def _metrics(metrics: Metrics) -> web.Response:
-    return web.Response(body=generate_latest(metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+def _exposition(metrics: Metrics) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(
+            body=generate_latest(metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
+        )
+
+    return answer

@@ -79,7 +79,7 @@ class Leadership:
         was_leading = False
         while True:
             try:
-                await self._strive()
+                await self.strive()
             except ClusterError as error:
                 log.warning("lease_not_renewed", reason=str(error))
             if self.is_leading != was_leading:
@@ -102,7 +102,8 @@ class Leadership:
         except ClusterError as error:
             log.warning("lease_not_released", reason=str(error))
 
-    async def _strive(self) -> None:
+    async def strive(self) -> None:
+        """Renew the Lease, take it where that is allowed, or give up leading; `run` does this for ever."""
         asked_at = self._clock()
         lease = await self._reader.find(LEASE, self._namespace, self._name)
         try:

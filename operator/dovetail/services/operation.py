@@ -378,8 +378,8 @@ async def make_operation(
     wire = Wire(await connect(), timeout_seconds=settings.request_timeout_seconds)
     try:
         cluster = await examine(Reader(wire), settings)
+        log.info("cluster_examined", version=cluster.version, optional=sorted(cluster.optional))
+        return Operation(settings, wire=wire, cluster=cluster, failed=failed, ready=ready)
     except BaseException:
         await wire.close()
         raise
-    log.info("cluster_examined", version=cluster.version, optional=sorted(cluster.optional))
-    return Operation(settings, wire=wire, cluster=cluster, failed=failed, ready=ready)

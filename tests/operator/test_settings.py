@@ -1,0 +1,53 @@
+"""Settings: the same by environment and by flag, listed by `dovetail run --help`, refused when wrong."""
+
+import pytest
+from pydantic import ValidationError
+from typer.testing import CliRunner
+
+from dovetail.cli.app import app
+from dovetail.services.settings import Settings
+
+
+def test_each_setting_is_listed_as_flag_and_as_variable() -> None:
+    """`dovetail run --help` names them all."""
+    shown = CliRunner().invoke(app, ["run", "--help"], env={"COLUMNS": "240", "TERMINAL_WIDTH": "240"})
+
+    assert shown.exit_code == 0
+    for name in Settings.model_fields:
+        assert f"--{name.replace('_', '-')}" in shown.output, name
+        assert f"DOVETAIL_{name.upper()}" in shown.output, name
+
+
+def test_the_environment_sets_what_flags_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DOVETAIL_RELEASE=never is --release never."""
+    monkeypatch.setenv("DOVETAIL_RELEASE", "never")
+
+    assert Settings().release == "never"
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "words"),
+    [
+        ("--claim-generation", "sometimes", "claim-generation"),
+        ("--resync-seconds", "soon", "resync-seconds"),
+        ("--feature-gates", "DRANothing=true", "unknown feature gate 'DRANothing'"),
+        ("--feature-gates", "DRADeviceTaints=yes", "true or false"),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_flag(flag: str, value: str, words: str) -> None:
+    """The command ends with exit code 2 before anything is started."""
+    refused = CliRunner().invoke(app, ["run", flag, value], env={"COLUMNS": "200"})
+
+    assert refused.exit_code == 2
+    assert words in refused.output
+
+
+def test_names_of_schedulers_are_separated_by_commas() -> None:
+    """Blanks around them do not count."""
+    assert Settings(scheduler_names="a, b").schedulers == {"a", "b"}
+
+
+def test_an_unknown_setting_is_refused() -> None:
+    """A typing error in code that builds settings does not pass silently."""
+    with pytest.raises(ValidationError):
+        Settings.model_validate({"relaese": "never"})
