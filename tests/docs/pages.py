@@ -8,6 +8,8 @@ names is in the repository.
 import glob
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,13 +67,35 @@ def commands(page: Path) -> Iterator[Command]:
             yield Command(page, line.strip(), shown)
 
 
+DEMO = "make demo"
+
+
+def run_demo() -> str:
+    """What the demo prints."""
+    command = [sys.executable, "-m", "dovetail", "demo"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+def excerpt(demo: str) -> str:
+    """The first pod, the pod that waits, the first node and the end; a line with an ellipsis for the rest."""
+    lines = demo.splitlines()
+    second_pod, waiting, second_node, end = (
+        next(number for number, line in enumerate(lines) if re.match(pattern, line))
+        for pattern in (r"Pod trainer-1", r"Pod simulator arrives", r"╭─ dgx", r"Pod simulator waits")
+    )
+    parts = (lines[:second_pod], lines[waiting:second_node], ["", *lines[end:]])
+    return "\n…\n".join("\n".join(part) for part in parts) + "\n"
+
+
 def refresh(page: Path) -> None:
     """Write into a page what its runnable commands print now."""
     text = page.read_text(encoding="utf-8")
     for command in commands(page):
+        prompt = f"$ {command.words}\n"
         if command.is_runnable:
-            old = f"$ {command.words}\n{command.shown}"
-            text = text.replace(old, f"$ {command.words}\n{command.run()}")
+            text = text.replace(prompt + command.shown, prompt + command.run())
+        elif command.words == DEMO:
+            text = text.replace(prompt + command.shown, prompt + excerpt(run_demo()))
     page.write_text(text, encoding="utf-8")
 
 
