@@ -29,6 +29,7 @@ from tests.planner.worlds import (
     device_class,
     devices_spec,
     hardware,
+    mapping,
     named,
     node,
     pod,
@@ -563,3 +564,21 @@ def test_devices_that_the_pod_asks_for_as_extended_resources_are_planned_with_it
         {"name": "main", "resources": {"requests": {"deviceclass.resource.kubernetes.io/backing": "2"}}}
     ]
     assert reason(ours(backed, containers=implicit)) is Reason.NOTHING_FITS
+
+
+def test_a_refusal_names_the_attributes_whatever_is_in_the_way_first() -> None:
+    """Here the devices are in use; the constraints are told all the same."""
+    spec = devices_spec()
+    spec["devices"]["constraints"].append({"distinctAttribute": NUMA.replace("numaNode", "socket")})
+    holder = claim("full", status=allocated("n1", "dev-0", "dev-1"))
+    world = world_of(
+        *hardware("n1"),
+        holder,
+        mapping("dovetail.dev/socket", "socket"),
+        claim(spec=spec),
+        pod(claims=[named("claim")]),
+    )
+    decision = decide(world)
+    assert reason(decision) is Reason.NOTHING_FITS
+    for name in (NUMA, "dovetail.dev/socket", GPU):
+        assert name in str(decision)

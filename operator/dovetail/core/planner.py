@@ -31,10 +31,10 @@ from dovetail.core.decisions import (
 from dovetail.core.explain import explain
 from dovetail.core.extended import groups_of
 from dovetail.core.footprints import Footprint, footprint_of
+from dovetail.core.hints import constraint_hint, sharing_hint
 from dovetail.core.node_refusals import summarize
 from dovetail.core.obstacles import missing_claim, missing_mapping, obstacle, own_domains
 from dovetail.core.reasons import Reason
-from dovetail.core.sharing import sharing_hint
 from dovetail.core.world import World
 
 NO_CLAIM_OF_OURS = "None of the pod's claims is Dovetail's: its gate is removed."
@@ -270,6 +270,6 @@ def _refusal(
         return Cut(Reason.SEARCH_CUT, CUT)
     why = summarize(candidates.refused.values())
     others = f" Besides, {why}." if why else ""
-    return DoesNotFit(
-        Reason.NOTHING_FITS, f"{explain(answer)}{others}{sharing_hint(search.world, search.case)}"
-    )
+    told = explain(answer)
+    told += constraint_hint(search.case, told)
+    return DoesNotFit(Reason.NOTHING_FITS, f"{told}{others}{sharing_hint(search.world, search.case)}")

@@ -1,4 +1,4 @@
-"""What to tell people who expect the claims of one template to share devices (R-G1, T-17)."""
+"""What a refusal should say besides what stands in the way first."""
 
 from collections.abc import Mapping
 
@@ -11,8 +11,26 @@ SHARING = "sharing"
 """The field by which drivers are told how several users take turns on a device."""
 
 
+def constraint_hint(case: Case, sentence: str) -> str:
+    """The attributes of constraints that the sentence leaves out: something else is in the way first."""
+    constraints = [
+        constraint
+        for each in case.unallocated
+        if each.claim is not None and each.whose.ours
+        for constraint in each.claim.spec.devices.constraints
+    ]
+    same = {constraint.match_attribute for constraint in constraints}
+    different = {constraint.distinct_attribute for constraint in constraints}
+    hints = [
+        f" The devices also have to {verb} {', '.join(unnamed)}."
+        for verb, attributes in (("agree on", same), ("differ in", different))
+        if (unnamed := sorted(name for name in attributes if name and name not in sentence))
+    ]
+    return "".join(hints)
+
+
 def sharing_hint(world: World, case: Case) -> str:
-    """A sentence where a claim asks for sharing while another pod has devices through the same template.
+    """What to tell people who expect the claims of one template to share devices (R-G1, T-17).
 
     Such a claim shares with nobody: each pod gets one of its own.
     """
