@@ -17,7 +17,7 @@ from dovetail.core.requests import Asked, label_of, read_requests
 from dovetail.core.results import fits
 from dovetail.core.search import Found, most_points
 from dovetail.core.solving import Answer, NotFound, Wrong, solve
-from dovetail.core.sources import Expressions
+from dovetail.core.sources import Expressions, reads_pool
 from dovetail.core.stories import Scene, gather, tell
 
 KEPT_REQUESTS = 256
@@ -215,7 +215,9 @@ def _known(inventory: Inventory, claims: Sequence[ResourceClaim]) -> _Known:
     asked = read_requests(claims, inventory.classes, inventory.features, expressions)
     while len(inventory.memo) >= KEPT_REQUESTS:
         del inventory.memo[next(iter(inventory.memo))]
-    fresh = _Known(asked, _maker(inventory).reads_pools(asked))
+    maker = _maker(inventory)
+    inventory.offers.notice(maker.reads(asked))
+    fresh = _Known(asked, any(map(reads_pool, maker.sources(asked))))
     inventory.memo[key] = fresh
     return fresh
 

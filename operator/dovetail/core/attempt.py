@@ -133,11 +133,13 @@ class Attempt:
         )
         is_shared = bool(self.board.sharing >> number & 1)
         amounts = self._amounts(alternative, number) if is_shared else _NOTHING
-        if is_shared and not alternative.admin and not self._has_room(number, amounts):
+        has_room = not is_shared or alternative.admin or self._has_room(number, amounts)
+        # Where all devices are wanted, upstream asks for room last, so that a constraint's error comes first.
+        if not has_room and not must:
             return False
         if not alternative.admin and not self._pay(taken, number, is_shared=is_shared):
             return False
-        if not self._constrain(alternative, number, must=must):
+        if not self._constrain(alternative, number, must=must) or not has_room:
             self._undo(taken)
             return False
         if is_shared:

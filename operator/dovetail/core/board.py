@@ -14,7 +14,7 @@ from dovetail.core.pools import PoolOffer
 from dovetail.core.published import CounterKey, OfferedDevice, SliceContent
 from dovetail.core.refusals import PoolCause
 from dovetail.core.requests import RESULTS_LIMIT, Alternative, Asked, Constraint
-from dovetail.core.sources import Absent, Broken, Element, Expressions, Finding, Source, Value
+from dovetail.core.sources import Absent, Broken, Element, Expressions, Finding, Source, Value, reads_pool
 from dovetail.core.taints import blocking_taint
 
 T = TypeVar("T")
@@ -113,7 +113,7 @@ class Board:
     is_delicate: bool
     """Whether an error lies in wait, so that nothing may be proved beforehand: devices are tried in order."""
     is_ordered: bool
-    """Whether even equal devices differ: "all" is tried in order, and a constraint may make an error of it."""
+    """Whether even equal devices differ: "all" is tried in order, and a constraint may turn it into an error."""
     profiles: tuple[int, ...]
     """Devices with the same number are interchangeable for these claims."""
     uses_groups: bool
@@ -154,13 +154,18 @@ class BoardMaker:
             profiles=_profiles(boards, values, offer, takings),
         )
 
-    def reads_pools(self, asked: Asked) -> bool:
-        """Whether the names of pools can matter for these claims."""
-        return any(
-            source.reads_pool
-            for constraint, alternative in _covered(asked)
-            for source in (self._source(asked, constraint, alternative),)
-        )
+    def sources(self, asked: Asked) -> list[Source]:
+        """Where the attributes of all constraints come from."""
+        return [self._source(asked, constraint, alternative) for constraint, alternative in _covered(asked)]
+
+    def reads(self, asked: Asked) -> Iterator[frozenset[str] | None]:
+        """What the claims can tell devices apart by."""
+        for alternative in asked.alternatives:
+            for expression in (*alternative.class_selectors, *alternative.selectors):
+                program = self._expressions.selector(expression)
+                if not isinstance(program, str):
+                    yield program.reads
+        yield from (source.reads for source in self.sources(asked))
 
     # -- selectors -------------------------------------------------------------------------------
 
@@ -292,7 +297,7 @@ class BoardMaker:
     def _findings(self, source: Source, pool: PoolOffer, budget: Budget) -> Iterator[Finding]:
         for published in pool.slices:
             content = published.content
-            key = (source, pool.key.pool if source.reads_pool else "")
+            key = (source, pool.key.pool if reads_pool(source) else "")
             known: tuple[Finding, ...] | None = content.memo.get(key)
             if known is None:
                 known = tuple(

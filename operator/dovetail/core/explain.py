@@ -59,20 +59,21 @@ def _story(story: NodeStory) -> str:
 
 
 def _phrases(story: NodeStory) -> Iterator[str]:
-    """What stands in the way: first what is missing, then what is short, then what is too much together."""
-    constraints = sorted(story.constraints, key=lambda constraint: not constraint.blocking)
-    for constraint in constraints:
-        yield from _missing(constraint)
+    """What stands in the way: what is missing, else what is short, else what is too much together."""
+    missing = [phrase for constraint in story.constraints for phrase in _missing(constraint)]
+    if missing:
+        yield from missing
+        return
     short = [request for request in story.requests if request.usable < request.wanted]
-    for request in short:
-        if Cause.NO_ATTRIBUTE not in request.causes or request.selected < request.wanted:
-            yield _short(request)
     if short:
+        yield from map(_short, short)
         yield from map(_pool, story.pools)
-    for constraint in constraints:
-        yield from _best(constraint)
-    if not short:
-        yield from _crowded(story.requests)
+        return
+    best = [phrase for constraint in story.constraints for phrase in _best(constraint)]
+    crowded = list(_crowded(story.requests))
+    yield from best
+    yield from crowded
+    if not best and not crowded:
         yield from _together(story.constraints)
 
 

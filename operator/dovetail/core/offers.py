@@ -1,6 +1,6 @@
 """What each node is offered, kept up to date by deltas."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -11,6 +11,7 @@ from dovetail.core.labels import Labels
 from dovetail.core.pools import Pool, PoolOffer
 from dovetail.core.published import PublishedSlice
 from dovetail.core.refusals import PoolRefusal
+from dovetail.core.sameness import Numbers, Sameness
 from dovetail.core.taints import TaintRules
 from dovetail.core.usage import Usage, usage_of
 from dovetail.core.values import DeviceKey, PoolKey
@@ -100,25 +101,6 @@ class Journal(Generic[T]):
         return None if position < self._dropped else self._entries[position - self._dropped :]
 
 
-class Numbers:
-    """A number for each distinct key; numbers are never used again."""
-
-    LIMIT = 200_000
-
-    def __init__(self) -> None:
-        self._known: dict[object, int] = {}
-        self._next = 0
-
-    def of(self, key: object) -> int:
-        """The number of the key."""
-        number = self._known.get(key)
-        if number is None:
-            if len(self._known) >= self.LIMIT:
-                self._known.clear()
-            number = self._known[key] = self._next = self._next + 1
-        return number
-
-
 class Offers:
     """The pools of the cluster, and what each node sees of them."""
 
@@ -133,6 +115,7 @@ class Offers:
         self._seen: dict[str, _Seen] = {}
         self._spans: Journal[PoolKey | None] = Journal()
         self._shapes, self._states = Numbers(), Numbers()
+        self._sameness = Sameness()
         self.touched: Journal[str] = Journal()
         """Nodes for which something changed that only they see."""
 
@@ -184,6 +167,12 @@ class Offers:
         """Forget a node's labels."""
         if self._nodes.pop(name, None) is not None:
             self._forget_node(name)
+
+    def notice(self, reads: Iterable[frozenset[str] | None]) -> None:
+        """Take note of what expressions read of devices: nodes that differ in it are no longer the same."""
+        if self._sameness.notice(reads):
+            self._seen.clear()
+            self._spans.add(None)
 
     def reset(self) -> None:
         """Look at everything anew: rules or features changed."""
@@ -320,13 +309,19 @@ class Offers:
         )
         shape = self._shapes.of(
             (
-                tuple(pool.shape for pool in pools),
+                tuple(map(self._shape_of, pools)),
                 tuple((part.pool.driver, part.cause, part.detail) for part in refused),
                 tuple((number, taint) for number, taint in taints),
                 may_skip,
             )
         )
         return NodeOffer(node, tuple(pools), tuple(refused), tuple(starts), size, taints, may_skip, shape)
+
+    def _shape_of(self, pool: PoolOffer) -> Hashable:
+        """Equal for pools that offer the same, whatever they are called."""
+        contents = tuple((self._sameness.number(one.content), one.skips) for one in pool.slices)
+        counters = tuple(sorted((name, tuple(sorted(c.items()))) for name, c in pool.counters.items()))
+        return (contents, counters, pool.here)
 
     def _state_of(self, offer: NodeOffer) -> int:
         keys = tuple(usage_of(pool, self.features).key for pool in offer.pools)

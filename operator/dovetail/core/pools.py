@@ -31,8 +31,6 @@ class PoolOffer:
     counters: Mapping[str, Mapping[str, int]]
     holdings: PoolHoldings
     index: Mapping[str, int]
-    shape: object
-    """Equal shapes offer the same, whatever the pool is called."""
     cached: "tuple[int, Usage] | None" = None
     """What is in use, as of a stamp of the holdings; kept by `usage_of`."""
 
@@ -183,8 +181,6 @@ class Pool:
     ) -> PoolOffer:
         counters = dict(_counters(everything)) if features.partitionable_devices else {}
         devices = tuple(device for published in kept for device in published.content.devices)
-        contents = tuple((published.content.ident, published.skips) for published in kept)
-        counted = tuple(published.content.ident for published in everything if published.is_counters)
         return PoolOffer(
             key=self.key,
             slices=tuple(kept),
@@ -194,7 +190,6 @@ class Pool:
             counters=counters,
             holdings=self.holdings,
             index={device.name: position for position, device in enumerate(devices)},
-            shape=(contents, counted, here, kept[0].reach.node != "" if kept else False),
         )
 
 

@@ -118,12 +118,8 @@ class OfferedDevice:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class SliceContent:
-    """The devices and counters of a slice; equal slices share one, with all that was found out about it.
+    """The devices and counters of a slice; equal slices share one, with all that was found out about it."""
 
-    `ident` is never used again for another content.
-    """
-
-    ident: int
     driver: str
     devices: tuple[OfferedDevice, ...]
     counter_sets: tuple[tuple[str, Mapping[str, int]], ...]
@@ -166,7 +162,6 @@ class Reader:
 
     def __init__(self) -> None:
         self._contents: WeakValueDictionary[bytes, SliceContent] = WeakValueDictionary()
-        self._next = 0
 
     def read(self, published: ResourceSlice) -> PublishedSlice:
         """The slice in its compact form. Raises `ObjectInvalid` where an amount is no quantity."""
@@ -204,8 +199,7 @@ class Reader:
         except ValueError as error:
             raise ObjectInvalid("ResourceSlice", name, str(error)) from error
         groups = any(part.groups for device in devices for part in device.consumes)
-        self._next += 1
-        return SliceContent(self._next, spec.driver, devices, counters, groups)
+        return SliceContent(spec.driver, devices, counters, groups)
 
 
 def _device(device: Device, driver: str) -> OfferedDevice:

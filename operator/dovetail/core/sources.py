@@ -5,7 +5,6 @@ a mapping, what the device publishes.
 The first source that exists decides for every device.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,7 +25,8 @@ from dovetail.errors import ExpressionInvalid
 Element = tuple[Kind, Scalar]
 """One value that devices can have in common; values of different types are never equal."""
 
-_POOL = re.compile(r"\bpool\b")
+POOL = "device:pool"
+"""How expressions say that they read the name of a device's pool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ class Source(Protocol):
     """
 
     @property
-    def reads_pool(self) -> bool:
-        """Whether the pool's name may matter."""
+    def reads(self) -> frozenset[str] | None:
+        """What of a device the value depends on, as `Program.reads` says it."""
 
     def value(self, device: OfferedDevice, pool: str, memory: Memory, budget: Budget) -> Finding:
         """What the device has of the attribute."""
@@ -80,7 +80,10 @@ class Published:
     attribute: str
     lists: bool
 
-    reads_pool = False
+    @property
+    def reads(self) -> frozenset[str]:
+        """The attribute."""
+        return frozenset((self.attribute,))
 
     def value(self, device: OfferedDevice, pool: str, memory: Memory, budget: Budget) -> Finding:
         """The published value."""
@@ -101,9 +104,9 @@ class Computed:
     lists: bool
 
     @property
-    def reads_pool(self) -> bool:
-        """Whether the expression may read the pool."""
-        return isinstance(self.program, Program) and bool(_POOL.search(self.program.expression))
+    def reads(self) -> frozenset[str] | None:
+        """What the expression reads."""
+        return self.program.reads if isinstance(self.program, Program) else frozenset()
 
     def value(self, device: OfferedDevice, pool: str, memory: Memory, budget: Budget) -> Finding:
         """What the expression gives; an error ends the attempt, as KEP-6080 has it."""
@@ -124,10 +127,15 @@ class Mapped:
     mapping: CompiledMapping
 
     @property
-    def reads_pool(self) -> bool:
-        """Whether an expression of the mapping may read the pool."""
+    def reads(self) -> frozenset[str] | None:
+        """What the rules read together, and the attributes that say whether a rule could read anything."""
         programs = [p for rule in self.mapping.rules for p in (rule.when, rule.expression) if p is not None]
-        return any(_POOL.search(program.expression) for program in programs)
+        read: frozenset[str] = frozenset()
+        for program in programs:
+            if program.reads is None:
+                return None
+            read |= program.reads
+        return read
 
     def value(self, device: OfferedDevice, pool: str, memory: Memory, budget: Budget) -> Finding:
         """What the mapping gives; lists count whatever the gates say."""
@@ -224,8 +232,13 @@ class Expressions:
         return Published(attribute, self._lists) if mapping is None else Mapped(mapping)
 
 
+def reads_pool(source: Source) -> bool:
+    """Whether the name of the pool may matter for the value."""
+    return source.reads is None or POOL in source.reads
+
+
 def _view(source: Source, device: OfferedDevice, pool: str) -> DeviceView:
-    return device.view_in(pool) if source.reads_pool else device.view
+    return device.view_in(pool) if reads_pool(source) else device.view
 
 
 def _read(found: AttributeValue, *, lists: bool) -> Value:
