@@ -128,3 +128,10 @@ async def test_waiting_ends_with_what_there_was(cluster: EmbeddedCluster) -> Non
     cluster.create(config_map("there"))
     with pytest.raises(TimeoutError, match="name: there"):
         await cluster.wait_for("ConfigMap", lambda body: body.get("data"), timeout_seconds=0.05)
+
+
+async def test_a_dry_run_is_refused(cluster: EmbeddedCluster, session: aiohttp.ClientSession) -> None:
+    """What cannot be tried without being done is not done."""
+    async with session.post(MAPS, json=config_map("a"), params={"dryRun": "All"}) as response:
+        assert response.status == 400
+    assert cluster.find("ConfigMap", "a") is None

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from dovetail.app import running
@@ -35,9 +36,12 @@ class Voice:
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def say(self, line: str = "", style: str = "") -> None:
+    def say(self, line: str = "", style: str = "", *, indent: int = 0) -> None:
         """Tell one line."""
-        self._console.print(Text(line, style=style), soft_wrap=not self._console.is_terminal)
+        if self._console.is_terminal:
+            self._console.print(Padding(Text(line, style=style), (0, 0, 0, indent)))
+        else:
+            self._console.print(Text(" " * indent + line), soft_wrap=True)
 
     def show(self, picture: RenderableType) -> None:
         """Show a drawing."""
@@ -74,7 +78,7 @@ def _set_the_scene(voice: Voice, cluster: EmbeddedCluster) -> None:
         cluster.create(template)
     voice.say("Two nodes, as their drivers publish them:", "bold")
     for name, (machine, remark) in NODES.items():
-        voice.say(f"  {name} ({machine}): {remark}")
+        voice.say(f"{name} ({machine}): {remark}", indent=2)
     voice.say(f"Every pod wants its devices on one {world.ATTRIBUTE}.")
     voice.say()
 
@@ -82,7 +86,7 @@ def _set_the_scene(voice: Voice, cluster: EmbeddedCluster) -> None:
 @asynccontextmanager
 async def _operator(cluster: EmbeddedCluster) -> AsyncIterator[None]:
     """The real operator, with its defaults, whatever the environment says."""
-    defaults = {name: field.default for name, field in Settings.model_fields.items()}
+    defaults = {name: field.get_default() for name, field in Settings.model_fields.items()}
     settings = Settings(**(defaults | {"listen": "", "lease_namespace": "kube-system"}))
     with tempfile.TemporaryDirectory() as folder, _kubeconfig(cluster.kubeconfig(Path(folder) / "config")):
         async with running(settings):
@@ -108,7 +112,7 @@ def _story(voice: Voice, cluster: EmbeddedCluster) -> Iterator[None]:
 
     def tell(change: Change) -> None:
         if line := told(change.kind.name, change.before, change.body):
-            voice.say(f"  {line}")
+            voice.say(line, indent=2)
 
     cluster.store.listen(tell)
     try:
@@ -168,7 +172,7 @@ def _conclude(voice: Voice, evidence: Evidence, *, seconds: float) -> int:
     refused = evidence.pod(IMPOSSIBLE.pod)
     voice.say()
     voice.say(f"Pod {IMPOSSIBLE.pod} waits for {IMPOSSIBLE.words} on one NUMA node:", "bold")
-    voice.say("  " + (condition_of(refused).get("message", "") if refused else ""))
+    voice.say(condition_of(refused).get("message", "") if refused else "", indent=2)
     voice.say()
     wrong = problems(evidence, wishes=WISHES, impossible=IMPOSSIBLE)
     for problem in wrong:

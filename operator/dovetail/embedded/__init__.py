@@ -47,8 +47,8 @@ Where it differs from a real API server
   There is no `metadata.managedFields`, and writers by PUT or by other patches own nothing.
 * A paged LIST shows later pages as they are then, under the version of the first page; a watch from that
   version brings the rest, so that a client ends with the same picture.
-* Dry runs, protobuf, tables, `pods/eviction`, OpenAPI documents and foreground or orphaning deletion are
-  not served.
+* Protobuf, tables, `pods/eviction`, OpenAPI documents and foreground or orphaning deletion are not served;
+  a dry run is refused with 400.
 * Stand-ins see every change at once, without informer lag: races between controllers need `faults.hold`.
 """
 

@@ -133,6 +133,8 @@ class Serving:
     ) -> web.StreamResponse:
         if entry.verb == "watch":
             return await self._watch(http, target)
+        if "dryRun" in http.query:
+            raise bad_request("dry runs are not served")
         serve: dict[str, Callable[[], Body]] = {
             "get": lambda: self._get(target),
             "list": lambda: self._list(http, target),
