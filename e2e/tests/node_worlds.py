@@ -88,9 +88,34 @@ def _pod(dice: random.Random, name: str, *, namespace: str = "default", node: st
         spec["overhead"] = {"cpu": "250m"}
     if _maybe(dice, 0.05):
         spec["hostNetwork"] = True
+    status = {}
     if node:
         spec["nodeName"] = node
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        status = _resizing(dice, spec) if _maybe(dice, 0.3) else {}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+
+
+def _resizing(dice: random.Random, spec: Body) -> Body:
+    """What a kubelet says of containers whose requests were changed."""
+    status: Body = {}
+    for field, containers in (
+        ("containerStatuses", "containers"),
+        ("initContainerStatuses", "initContainers"),
+    ):
+        status[field] = [_container_status(dice, each["name"]) for each in spec.get(containers, ())]
+    if _maybe(dice, 0.3):
+        reason = dice.choice(("Infeasible", "Deferred"))
+        status["conditions"] = [{"type": "PodResizePending", "status": "True", "reason": reason}]
+    return status
+
+
+def _container_status(dice: random.Random, name: str) -> Body:
+    status: Body = {"name": name, "image": "x", "imageID": "x", "ready": True, "restartCount": 0}
+    if _maybe(dice, 0.6):
+        status["allocatedResources"] = {"cpu": dice.choice(("500m", "1", "2"))}
+    if _maybe(dice, 0.6):
+        status["resources"] = {"requests": {"cpu": dice.choice(("250m", "1", "3"))}}
+    return status
 
 
 def _merge(spec: Body, part: Body) -> None:

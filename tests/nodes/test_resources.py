@@ -97,3 +97,21 @@ def test_a_node_offers_its_capacity_unless_it_says_otherwise() -> None:
 def test_amounts_are_shown_as_people_write_them(resource: str, amount: int, words: str) -> None:
     """In the notation of manifests."""
     assert human(resource, amount) == words
+
+
+@pytest.mark.parametrize(
+    ("reason", "cpu"),
+    [("Deferred", 4000), ("Infeasible", 3000)],
+)
+def test_a_pod_that_is_resized_takes_the_most_of_what_it_wants_has_and_was_promised(
+    reason: str, cpu: int
+) -> None:
+    """Once it runs; what the node cannot give it does not count."""
+    status = {
+        "containerStatuses": [
+            {"name": "a", "allocatedResources": {"cpu": "3"}, "resources": {"requests": {"cpu": "2"}}}
+        ],
+        "conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}],
+    }
+    spec: Body = {"containers": [{"name": "a", **container("4")}], "nodeName": "n1"}
+    assert requests_of(Pod.parse({"metadata": {"name": "p"}, "spec": spec, "status": status})) == {"cpu": cpu}

@@ -163,6 +163,14 @@ class PodResourceClaimStatus(Model):
     resource_claim_name: str | None = None
 
 
+class ContainerStatus(Model):
+    """What a running container has, which differs from its specification while it is resized."""
+
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: dict[str, Amount] | None = None
+
+
 class PodCondition(Model):
     """One condition of a pod."""
 
@@ -182,6 +190,8 @@ class PodStatus(Model):
     """There once kube-scheduler has made the claim for the pod's extended resources."""
     conditions: Listed[PodCondition] = ()
     resource_claim_statuses: Listed[PodResourceClaimStatus] = ()
+    container_statuses: Listed[ContainerStatus] = ()
+    init_container_statuses: Listed[ContainerStatus] = ()
 
 
 class Pod(KubernetesObject):

@@ -57,6 +57,8 @@ def message_of(forecast: Forecast) -> str:
             return f"{reason}: {sentence}"
         case DoesNotFit(_, sentence) | Cut(_, sentence) | Ungate(sentence) | NotOurs(sentence):
             return sentence
+        case Place(preempts=True):
+            return "kube-scheduler has to evict pods of lower priority from the node first."
         case Place() | Reserve() | Nothing():
             return ""
 

@@ -70,13 +70,10 @@ def plan_pod(
     """
     if pod.is_done or pod.metadata.deletion_timestamp is not None:
         return Nothing()
+    if (problem := world.problems.get(("Pod", pod.key))) is not None:
+        return Invalid(Reason.INVALID_POD, f"The pod is malformed: {problem.reason}.")
     try:
-        case = case_of(world, pod)
-        if not case.is_ours:
-            return _leave(world, case)
-        if (hindrance := obstacle(world, case, settings.schedulers)) is not None:
-            return hindrance
-        return _serve(_Search(world, case, budget, avoid))
+        return _decide(_Search(world, case_of(world, pod), budget, avoid), settings)
     except outcome.RequestInvalid as error:
         return Invalid(Reason.INVALID_CLAIM, f"Claim {error.claim!r} cannot be served: {error.reason}.")
     except BudgetSpent:
@@ -86,6 +83,12 @@ def plan_pod(
 def order_of(pods: Iterable[Pod]) -> list[Pod]:
     """The pods in the order in which they are served: by priority, then by age; else as they come."""
     return sorted(pods, key=_rank)
+
+
+def _decide(search: _Search, settings: PlanSettings) -> Decision:
+    if not search.case.is_ours:
+        return _leave(search.world, search.case)
+    return obstacle(search.world, search.case, settings.schedulers) or _serve(search)
 
 
 def _rank(pod: Pod) -> tuple[int, bool, str]:
@@ -254,7 +257,13 @@ def _claims(claims: Iterable[PodClaim]) -> tuple[ResourceClaim, ...]:
 
 def _footprint(search: _Search, pod: Pod) -> Footprint:
     known = search.world.footprints.get(pod.key)
-    return known if known is not None and known.pod is pod else footprint_of(pod)
+    return known if known is not None and _is_same(known.pod, pod) else footprint_of(pod)
+
+
+def _is_same(known: Pod, pod: Pod) -> bool:
+    """The same reading, or another one of the same version."""
+    version = pod.metadata.resource_version
+    return known is pod or (bool(version) and version == known.metadata.resource_version)
 
 
 def _no_node(candidates: Candidates) -> DoesNotFit:

@@ -1,6 +1,6 @@
 """How much of a node's resources a pod takes, as kube-scheduler counts (component-helpers/resource)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from dovetail.api.nodes import Node
 from dovetail.api.pods import Container, Pod, ResourceRequirements
@@ -10,6 +10,12 @@ from dovetail.core.quantity import Quantity
 Amounts = dict[str, int]
 """Amounts by resource: cpu in thousandths, everything else in whole units, rounded up."""
 
+Reading = Callable[[Container], Amounts]
+"""One way to say what a container takes."""
+
+RESIZE_PENDING = "PodResizePending"
+INFEASIBLE = "Infeasible"
+
 CPU = "cpu"
 PODS = "pods"
 
@@ -18,9 +24,10 @@ def requests_of(pod: Pod) -> Amounts:
     """What the pod takes: containers, the widest moment of its init containers, overhead; without zeros.
 
     A limit without a request counts as the request, as the API server would fill it in.
+    A pod that runs, and is being resized, takes the most of what it wants, has and was promised.
     Raises ValueError for an amount that is no quantity.
     """
-    total = _of_containers(pod)
+    total = _running(pod) if pod.spec.node_name else _of_containers(pod, _wanted)
     if pod.spec.resources is not None:
         total |= _of_pod_level(pod.spec.resources, total)
     _add(total, read_amounts(pod.spec.overhead))
@@ -51,16 +58,48 @@ def _whole(resource: str, amount: Amount) -> int:
     return quantity.milli_value if resource == CPU else quantity.value
 
 
-def _of_containers(pod: Pod) -> Amounts:
+def _running(pod: Pod) -> Amounts:
+    """As kube-scheduler counts pods on nodes; a resize that the node cannot do does not count (KEP-1287)."""
+    known = {
+        each.name: each for each in (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    }
+    if not any(status.resources or status.allocated_resources for status in known.values()):
+        return _of_containers(pod, _wanted)
+    infeasible = any(
+        condition.type == RESIZE_PENDING and condition.reason == INFEASIBLE
+        for condition in pod.status.conditions
+    )
+    otherwise: Reading = _nothing if infeasible else _wanted
+
+    def promised(container: Container) -> Amounts:
+        status = known.get(container.name)
+        if status is None or status.allocated_resources is None:
+            return otherwise(container)
+        return read_amounts(status.allocated_resources)
+
+    def held(container: Container) -> Amounts:
+        status = known.get(container.name)
+        if status is None or status.resources is None or not status.resources.requests:
+            return promised(container)
+        return read_amounts(status.resources.requests)
+
+    total = _of_containers(pod, held)
+    _widen(total, _of_containers(pod, promised))
+    if not infeasible:
+        _widen(total, _of_containers(pod, _wanted))
+    return total
+
+
+def _of_containers(pod: Pod, reading: Reading) -> Amounts:
     """The sum of what runs together, or the widest moment during initialisation, whichever is more.
 
     Sidecars (init containers that restart always) run beside everything that starts after them.
     """
-    running = _sum(_of_container(container) for container in pod.spec.containers)
+    running = _sum(reading(container) for container in pod.spec.containers)
     sidecars: Amounts = {}
     widest: Amounts = {}
     for container in pod.spec.init_containers:
-        moment = _of_container(container)
+        moment = reading(container)
         if container.restart_policy == "Always":
             _add(running, moment)
             _add(sidecars, moment)
@@ -72,7 +111,11 @@ def _of_containers(pod: Pod) -> Amounts:
     return running
 
 
-def _of_container(container: Container) -> Amounts:
+def _nothing(_: Container) -> Amounts:
+    return {}
+
+
+def _wanted(container: Container) -> Amounts:
     resources = container.resources
     return read_amounts({**resources.limits, **resources.requests})
 
