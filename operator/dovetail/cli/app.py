@@ -23,7 +23,8 @@ class LazyGroup(TyperGroup):
         if cmd_name not in self.list_commands(ctx):
             return None
         module = importlib.import_module(f"dovetail.cli.{cmd_name}")
-        single = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        # A command with many long flags asks for plain help: tables cut the flags off in narrow terminals.
+        single = typer.Typer(add_completion=False, rich_markup_mode=getattr(module, "MARKUP", "rich"))
         single.command(name=cmd_name)(getattr(module, cmd_name))
         command = typer.main.get_command(single)
         return command if isinstance(command, TyperCommand) else None

@@ -10,6 +10,9 @@ from pydantic.fields import FieldInfo
 
 from dovetail.services.settings import Settings
 
+MARKUP = None
+"""Plain help: there are many flags, and their names are long."""
+
 
 def run(**flags: Any) -> None:
     """Run the operator against the cluster of KUBECONFIG, or the one it runs in, until it is told to stop."""

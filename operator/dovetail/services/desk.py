@@ -63,6 +63,11 @@ class Desk:
             await self._open.wait()
             key = await self.queue.next()
             await self._slots.acquire()
+            if not self._open.is_set():
+                # It was shut while we waited: somebody else's turn, or the end.
+                self._slots.release()
+                self.queue.put_back(key)
+                continue
             task = asyncio.create_task(self._work(key), name=f"{self._name} {'/'.join(key)}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)

@@ -1,6 +1,26 @@
 """What the process counts about itself, for Prometheus."""
 
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+from typing_extensions import override
+
+
+class WaitingPods(Collector):
+    """How many pods wait, by reason, counted when somebody asks."""
+
+    def __init__(self, reasons: Callable[[], Iterable[str]]) -> None:
+        self._reasons = reasons
+
+    @override
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        family = GaugeMetricFamily("dovetail_waiting_pods", "Pods that wait, by reason.", labels=["reason"])
+        for reason, count in sorted(Tally(self._reasons()).items()):
+            family.add_metric([reason], count)
+        yield family
 
 
 class Metrics:
@@ -28,9 +48,6 @@ class Metrics:
             "Work that failed and is tried again.",
             ["desk", "error"],
             registry=self.registry,
-        )
-        self.waiting = Gauge(
-            "dovetail_waiting_pods", "Pods that wait, by reason.", ["reason"], registry=self.registry
         )
         self.leading = Gauge(
             "dovetail_leading", "Whether this replica is the active one.", registry=self.registry

@@ -75,6 +75,12 @@ class Notices:
                 await self._write(notice)
             except (ClusterError, NotLeading) as error:
                 log.warning("event_not_written", reason=notice.reason, error=str(error))
+            finally:
+                self._backlog.task_done()
+
+    async def written(self) -> None:
+        """Wait until everything that was said is written, or given up."""
+        await self._backlog.join()
 
     async def _write(self, notice: _Notice) -> None:
         namespace = notice.regarding.get("namespace") or "default"

@@ -35,7 +35,7 @@ from dovetail.services.healing import Healing
 from dovetail.services.health import Health, serve_health
 from dovetail.services.leadership import Alone, Leadership
 from dovetail.services.mapping_reports import MappingReports
-from dovetail.services.metrics import Metrics
+from dovetail.services.metrics import Metrics, WaitingPods
 from dovetail.services.mind import Limits, Mind
 from dovetail.services.notices import Notices
 from dovetail.services.picture import Json, Key, Picture, version_of
@@ -136,6 +136,7 @@ class Operation:
             clock=clock,
         )
         self._serving = Serving(tools, look_again=self._look_again)
+        self.metrics.registry.register(WaitingPods(self._serving.reasons))
         self._release = Release(
             pen=self._pen,
             reader=self._reader,

@@ -105,6 +105,10 @@ class Serving:
         """The pods that wait, with the reason."""
         return {key: notes.waits_for for key, notes in self._notes.items() if notes.waits_for}
 
+    def reasons(self) -> list[str]:
+        """Why pods wait, one entry for each."""
+        return list(self.waiting.values())
+
     def forget(self, key: Key) -> None:
         """The pod is gone."""
         self._notes.pop(key, None)

@@ -111,6 +111,12 @@ class Waiting:
         self._busy.add(key)
         return key
 
+    def put_back(self, key: Key) -> None:
+        """The pod has not been served: it is still to be looked at."""
+        self._busy.discard(key)
+        self._again.discard(key)
+        self._push(key)
+
     def done(self, key: Key) -> None:
         """The pod has been served."""
         self._busy.discard(key)
