@@ -1,10 +1,12 @@
 """`dovetail plan` on the slices of real drivers (T-13, T-14, T-16)."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import alignments, devices, only_pod, outcomes, plan_json, published, write
+from dovetail.cli.yaml_documents import read_documents
+from tests.cli.commands import SLICES, alignments, devices, only_pod, outcomes, plan_json, published, write
 from tests.planner.worlds import NUMA, Body, claim, device_class, devices_spec, named, pod, request, template
 
 GPU, NET, CPU, MEMORY = "gpu.nvidia.com", "dra.net", "dra.cpu", "dra.memory"
@@ -126,3 +128,76 @@ def test_four_drivers_meet_on_one_numa_node(tmp_path: Path) -> None:
     answer = only_pod(wanting(tmp_path, spec, NET, CPU, MEMORY))
     assert len(devices(answer)) == 3
     assert alignments(answer)[0]["attribute"] == NUMA
+
+
+WORLDS = {
+    "Azure GB300": ("azure-gb300__gpu-nvidia", "azure-gb300__dranet", "azure-gb300__dra-cpu__main-grouped"),
+    "DGX H100, released": (
+        "dgx-h100__gpu-nvidia__v0.4",
+        "dgx-h100__dranet__v1.4",
+        "dgx-h100__dra-cpu__v0.2-grouped",
+        "dgx-h100__dra-memory",
+    ),
+    "DGX H100, tomorrow": (*TOMORROW, "dgx-h100__dra-cpu__main-grouped", "dgx-h100__dra-memory"),
+    "DGX H100, lists": (
+        "dgx-h100__gpu-nvidia__main-list",
+        "dgx-h100__dranet__main-list",
+        "dgx-h100__dra-cpu__main-grouped",
+    ),
+    "R760xa": (*R760XA, "r760xa__dra-cpu__v0.1-grouped", "r760xa__dra-memory"),
+    "Azure MI300X": ("azure-mi300x__dranet", "azure-mi300x__gpu-amd__2025-10"),
+    "MI300X, 2025": ("amd-mi300x__gpu-amd__2025-10", "amd-mi300x__dranet__v1.4"),
+    "MI300X, 2026": ("amd-mi300x__gpu-amd__2026-04", "amd-mi300x__dranet__v1.4"),
+    "OCI GB200": ("oci-gb200__gpu-nvidia", "oci-gb200__dranet"),
+    "Trainium": ("aws-trn1__dranet-efa", "aws-trn1__neuron-aws"),
+    "Xeon": ("intel-xeon__gpu-intel", "intel-xeon__qat-intel", "intel-xeon__dra-cpu__main-grouped"),
+}
+EXPECTED = json.loads((SLICES / "expected.json").read_text())
+
+
+def places(files: tuple[str, ...], attribute: str) -> dict[str, dict[str, object]]:
+    """What the devices of some files must derive, by driver and device; some derive nothing."""
+    found: dict[str, dict[str, object]] = {}
+    for file in files:
+        drivers = {
+            document.value["metadata"]["name"]: document.value["spec"]["driver"]
+            for document in read_documents((SLICES / f"{file}.yaml").read_text())
+        }
+        for key, derived in EXPECTED[f"{file}.yaml"].items():
+            slice_name, _, device = key.partition("#")
+            if attribute in derived:
+                found.setdefault(drivers[slice_name], {})[device] = derived[attribute]
+    return found
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_one_device_of_each_driver_meets_on_a_numa_node(tmp_path: Path, world: str) -> None:
+    """Whatever the drivers call it; the devices that are given are where the data says that they are."""
+    files = WORLDS[world]
+    known = places(files, "numaNode")
+    requests = [request(f"r{index}", driver) for index, driver in enumerate(sorted(known))]
+    published(tmp_path, *files)
+    wanting(tmp_path, devices_spec(*requests), *known)
+    answer = only_pod(tmp_path, "--feature-gates", "DRAListTypeAttributes=true")
+    results = answer["claims"][0]["allocation"]["devices"]["results"]
+    derived = [known[each["driver"]][each["device"]] for each in results]
+    values = [set(value if isinstance(value, list) else [value]) for value in derived]
+    common = set.intersection(*values)
+    (aligned,) = alignments(answer)
+    shown = aligned["value"] if isinstance(aligned["value"], list) else [aligned["value"]]
+    assert len(values) == len(known) > 0
+    assert common == set(shown)
+
+
+def test_lists_and_single_values_meet_where_they_overlap(tmp_path: Path) -> None:
+    """EPYC with eight NUMA nodes: the GPU on 5 meets a NIC near 4 to 7 and the CPUs of 5, but no NVMe of 0."""
+    published(tmp_path, "epyc-nps4__multi-driver__lists")
+    three = [request("gpu", "gpu.amd.com"), request("nic", NET), request("cpu", CPU)]
+    drivers = ("gpu.amd.com", NET, CPU, "dra.nvme")
+    answer = only_pod(wanting(tmp_path, devices_spec(*three), *drivers))
+    assert devices(answer) == ["gpu.amd.com/gpu-0-128", f"{NET}/pci-0000-c1-00-0", f"{CPU}/cpudevnuma005"]
+    assert alignments(answer)[0]["value"] == 5
+    four = devices_spec(*three, request("nvme", "dra.nvme"))
+    message = only_pod(wanting(tmp_path, four, *drivers), status=1)["message"]
+    assert "dra.nvme" in message
+    assert NUMA in message
