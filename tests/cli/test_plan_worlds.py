@@ -190,7 +190,7 @@ def test_one_device_of_each_driver_meets_on_a_numa_node(tmp_path: Path, world: s
 
 
 def test_lists_and_single_values_meet_where_they_overlap(tmp_path: Path) -> None:
-    """EPYC with eight NUMA nodes: the GPU on 5 meets a NIC near 4 to 7 and the CPUs of 5, but no NVMe of 0."""
+    """EPYC with eight NUMA nodes: a GPU on 5 meets a NIC near 4 to 7 and the CPUs of 5, no NVMe of 0."""
     published(tmp_path, "epyc-nps4__multi-driver__lists")
     three = [request("gpu", "gpu.amd.com"), request("nic", NET), request("cpu", CPU)]
     drivers = ("gpu.amd.com", NET, CPU, "dra.nvme")
