@@ -45,7 +45,7 @@ class World:
 
 CLASSES: Sequence[Json] = tuple(
     {
-        "metadata": {"name": driver.split(".")[0]},
+        "metadata": {"name": driver.partition(".")[0]},
         "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]},
     }
     for driver in (GPU, NIC, MIG)
@@ -89,7 +89,7 @@ def nodes(amount: int) -> list[Json]:
 def slice_of(node: int, driver: str, amount: int, attributes: Attributes) -> Json:
     """A slice with so many devices of one driver on one node."""
     name = node_name(node)
-    kind = driver.split(".")[0]
+    kind = driver.partition(".")[0]
     return {
         "metadata": {"name": f"{name}-{kind}"},
         "spec": {
@@ -238,16 +238,14 @@ def preference_world(amount: int, claims: int) -> World:
 
 def refusals(amount: int) -> dict[str, World]:
     """Claims that no node can serve, on so many equal nodes."""
-    roots: Attributes = lambda number: {"resource.kubernetes.io/pcieRoot": {"string": f"pci{number:04}"}}
-    equal: Attributes = lambda number: {NUMA: {"int": 0}}
-    thirty_one = [slice_of(node, GPU, 31, equal) for node in range(amount)]
+    thirty_one = [slice_of(node, GPU, 31, _equal) for node in range(amount)]
     four_nics = [
-        slice_of(node, driver, count, equal)
+        slice_of(node, driver, count, _equal)
         for node in range(amount)
         for driver, count in ((GPU, 8), (NIC, 4))
     ]
     seven = [
-        slice_of(node, driver, count, roots)
+        slice_of(node, driver, count, _roots)
         for node in range(amount)
         for driver, count in ((GPU, 8), (NIC, 7))
     ]
@@ -265,6 +263,14 @@ def refusals(amount: int) -> dict[str, World]:
         name: World(nodes(amount), slices, [{"name": "c", "allocate": [one]}])
         for name, (slices, one) in asked.items()
     }
+
+
+def _equal(_: int) -> Json:
+    return {NUMA: {"int": 0}}
+
+
+def _roots(number: int) -> Json:
+    return {"resource.kubernetes.io/pcieRoot": {"string": f"pci{number:04}"}}
 
 
 def _eight_pairs() -> Json:

@@ -28,7 +28,7 @@ SETTINGS = settings(
 @SETTINGS
 @given(st.integers(0, 2**48))
 def test_the_first_solution_is_found_on_each_node_and_the_best_over_all(seed: int) -> None:
-    """Each node's answer is the first of all solutions, or no; over nodes the best score wins, then the order."""
+    """Each node's answer is the first of all solutions, or no; over nodes score decides, then the order."""
     world = make_world(Random(seed))
     case = AllocationCase(f"seed {seed}", {**world, "node": world["nodes"][0]})
     inventory, claims = case.inventory(world["nodes"]), case.claims()

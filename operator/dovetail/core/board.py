@@ -113,7 +113,7 @@ class Board:
     is_delicate: bool
     """Whether an error lies in wait, so that nothing may be proved beforehand: devices are tried in order."""
     is_ordered: bool
-    """Whether even equal devices differ: "all" is tried in order, and a constraint may turn it into an error."""
+    """Whether even equal devices differ: "all" is tried in order, and a constraint may make it an error."""
     profiles: tuple[int, ...]
     """Devices with the same number are interchangeable for these claims."""
     uses_groups: bool
@@ -236,12 +236,14 @@ class BoardMaker:
         return True
 
     def _unsupported(self, pool: PoolOffer, *, may_skip: bool) -> int:
-        mask = 0
-        for position, (device, home) in enumerate(zip(pool.devices, pool.homes, strict=True)):
-            counters = device.consumes and not self._features.partitionable_devices
-            skips = home.skips and self._features.optional_node_operations and not may_skip
-            if counters or skips:
-                mask |= 1 << position
+        mask, start = 0, 0
+        for published in pool.slices:
+            devices = published.content.devices
+            if published.skips and self._features.optional_node_operations and not may_skip:
+                mask |= ((1 << len(devices)) - 1) << start
+            elif published.content.consumes and not self._features.partitionable_devices:
+                mask |= _mask(place for place, device in enumerate(devices, start) if device.consumes)
+            start += len(devices)
         return mask
 
     # -- capacity --------------------------------------------------------------------------------

@@ -26,7 +26,6 @@ class PoolOffer:
     key: PoolKey
     slices: tuple[PublishedSlice, ...]
     devices: tuple[OfferedDevice, ...]
-    homes: tuple[PublishedSlice, ...]
     here: int
     counters: Mapping[str, Mapping[str, int]]
     holdings: PoolHoldings
@@ -37,7 +36,15 @@ class PoolOffer:
     @property
     def has_binding_conditions(self) -> bool:
         """Whether the pool comes after the others (allocation-rules 2.1.7)."""
-        return any(device.binding_conditions for device in self.devices)
+        return any(published.content.has_conditions for published in self.slices)
+
+    def home_of(self, position: int) -> PublishedSlice:
+        """The slice that a device comes from."""
+        for published in self.slices:
+            if position < len(published.content.devices):
+                return published
+            position -= len(published.content.devices)
+        raise IndexError(position)
 
     def key_of(self, position: int) -> DeviceKey:
         """The full name of a device."""
@@ -180,17 +187,8 @@ class Pool:
         features: Features,
     ) -> PoolOffer:
         counters = dict(_counters(everything)) if features.partitionable_devices else {}
-        devices = tuple(device for published in kept for device in published.content.devices)
-        return PoolOffer(
-            key=self.key,
-            slices=tuple(kept),
-            devices=devices,
-            homes=tuple(published for published in kept for _ in published.content.devices),
-            here=here,
-            counters=counters,
-            holdings=self.holdings,
-            index={device.name: position for position, device in enumerate(devices)},
-        )
+        devices, index = _joined(kept)
+        return PoolOffer(self.key, tuple(kept), devices, here, counters, self.holdings, index)
 
 
 def _by_name(published: PublishedSlice) -> str:
@@ -217,25 +215,33 @@ def _is_for_counters(published: PublishedSlice, features: Features) -> bool:
 
 
 def _here(slices: Sequence[PublishedSlice], node: str, labels: Labels) -> int:
-    mask, position = 0, 0
+    mask, start = 0, 0
     for published in slices:
-        for device in published.content.devices:
-            if not published.per_device or device.reach.includes(node, labels):
-                mask |= 1 << position
-            position += 1
+        devices = published.content.devices
+        if published.per_device:
+            for position, device in enumerate(devices, start):
+                if device.reach.includes(node, labels):
+                    mask |= 1 << position
+        else:
+            mask |= ((1 << len(devices)) - 1) << start
+        start += len(devices)
     return mask
 
 
+def _joined(slices: Sequence[PublishedSlice]) -> tuple[tuple[OfferedDevice, ...], Mapping[str, int]]:
+    """All devices in order, and the place of each by name."""
+    if len(slices) == 1:
+        return slices[0].content.devices, slices[0].content.index
+    devices = tuple(device for published in slices for device in published.content.devices)
+    return devices, {device.name: place for place, device in enumerate(devices)}
+
+
 def _duplicate_device(slices: Sequence[PublishedSlice], features: Features) -> str:
-    seen: set[str] = set()
-    for published in slices:
-        if _is_for_counters(published, features):
-            continue
-        for device in published.content.devices:
-            if device.name in seen:
-                return f"two devices are called {device.name!r}"
-            seen.add(device.name)
-    return ""
+    devices, index = _joined([one for one in slices if not _is_for_counters(one, features)])
+    if len(index) == len(devices):
+        return ""
+    twice = next(device.name for place, device in enumerate(devices) if index[device.name] != place)
+    return f"two devices are called {twice!r}"
 
 
 def _counters(slices: Sequence[PublishedSlice]) -> Iterator[tuple[str, Mapping[str, int]]]:
@@ -249,7 +255,7 @@ def _counter_problem(slices: Sequence[PublishedSlice]) -> str:
             return f"two counter sets are called {name!r}"
         sets[name] = counters
     for published in slices:
-        if published.is_counters:
+        if published.is_counters or not published.content.consumes:
             continue
         for device in published.content.devices:
             for part in device.consumes:

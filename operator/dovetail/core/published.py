@@ -123,6 +123,12 @@ class SliceContent:
     driver: str
     devices: tuple[OfferedDevice, ...]
     counter_sets: tuple[tuple[str, Mapping[str, int]], ...]
+    index: Mapping[str, int]
+    """The place of each device by name."""
+    has_conditions: bool
+    """Whether a device has binding conditions."""
+    consumes: bool
+    """Whether a device draws from counters."""
     uses_groups: bool
     memo: dict[object, Any] = field(default_factory=dict)
 
@@ -198,8 +204,15 @@ class Reader:
             )
         except ValueError as error:
             raise ObjectInvalid("ResourceSlice", name, str(error)) from error
-        groups = any(part.groups for device in devices for part in device.consumes)
-        return SliceContent(spec.driver, devices, counters, groups)
+        return SliceContent(
+            driver=spec.driver,
+            devices=devices,
+            counter_sets=counters,
+            index={device.name: place for place, device in enumerate(devices)},
+            has_conditions=any(device.binding_conditions for device in devices),
+            consumes=any(device.consumes for device in devices),
+            uses_groups=any(part.groups for device in devices for part in device.consumes),
+        )
 
 
 def _device(device: Device, driver: str) -> OfferedDevice:

@@ -77,7 +77,7 @@ def _device(board: Board, offer: NodeOffer, chosen: Chosen) -> _Device:
         chosen.device,
         pool.key_of(position),
         pool.devices[position],
-        pool.homes[position],
+        pool.home_of(position),
     )
 
 

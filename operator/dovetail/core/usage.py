@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from dovetail.core.features import Features
 from dovetail.core.groups import Companions, joined
@@ -40,7 +41,16 @@ def usage_without(offer: PoolOffer, holds: Iterable[Hold], features: Features) -
     return _read(offer, offer.holdings.without(holds), features)
 
 
+@lru_cache(maxsize=1024)
+def _idle(size: int) -> Usage:
+    """The state of so many devices of which none is in use, where there are no counters."""
+    free = (1 << size) - 1
+    return Usage(free, 0, {}, {}, {}, (free, 0, (), (), ()))
+
+
 def _read(offer: PoolOffer, holdings: PoolHoldings, features: Features) -> Usage:
+    if holdings.is_empty and not offer.counters:
+        return _idle(len(offer.devices))
     free, shared = _masks(offer, holdings, features)
     consumed = _consumed(offer, holdings)
     used = holdings.counters_used() if offer.counters else {}

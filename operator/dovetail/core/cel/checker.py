@@ -106,7 +106,7 @@ class _Checker:
 
     def ident(self, node: Ident) -> Type:
         local = self.local(node.name)
-        if local is not None:
+        if local is not None and not node.name.startswith("."):
             return local
         name = node.name.removeprefix(".")
         node.is_global = True

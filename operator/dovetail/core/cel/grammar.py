@@ -54,8 +54,8 @@ _STRING: Final = "|".join(
         rf"'''(?:{_ESCAPE}|[^\\])*?'''",
         r'[rR]"[^"\n\r]*"',
         r"[rR]'[^'\n\r]*'",
-        rf'"(?:{_ESCAPE}|[^\\"\n\r])*"',
-        rf"'(?:{_ESCAPE}|[^\\'\n\r])*'",
+        rf'"(?:{_ESCAPE}|[^\\\n\r"])*"',  # a quote right behind the backslash would lose it in Lark
+        rf"'(?:{_ESCAPE}|[^\\\n\r'])*'",
     )
 )
 

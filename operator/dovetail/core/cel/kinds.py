@@ -1,6 +1,6 @@
 """The types that the checker knows, as cel-go has them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
@@ -17,7 +17,7 @@ class Type:
     kind: str
     name: str
     params: tuple["Type", ...] = ()
-    nullable: bool = False
+    nullable: bool = field(default=False, compare=False)
 
     @override
     def __str__(self) -> str:

@@ -1,9 +1,11 @@
 """Protobuf's well-known types, which an expression may build by name: they become plain values."""
 
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any, Final
 
 from dovetail.core.cel.kinds import (
+    ANY,
     BOOL,
     BYTES,
     DOUBLE,
@@ -17,7 +19,14 @@ from dovetail.core.cel.kinds import (
     list_of,
     map_of,
 )
-from dovetail.core.cel.times import SECOND, Duration, checked_timestamp
+from dovetail.core.cel.times import (
+    SECOND,
+    Duration,
+    Timestamp,
+    checked_timestamp,
+    format_duration,
+    format_timestamp,
+)
 from dovetail.core.cel.values import CelMap, EvalError, Uint
 
 
@@ -39,6 +48,8 @@ MESSAGES: Final[Mapping[str, Type]] = {
     "google.protobuf.Timestamp": TIMESTAMP,
     "google.protobuf.ListValue": list_of(DYN),
     "google.protobuf.Struct": map_of(STRING, DYN),
+    "google.protobuf.Value": DYN,
+    "google.protobuf.Any": ANY,
 }
 """The types by name, and what they become."""
 
@@ -57,23 +68,36 @@ _RANGES: Final = {
 }
 
 
+_VALUE_FIELDS: Final = {
+    "null_value": INT,
+    "number_value": DOUBLE,
+    "string_value": STRING,
+    "bool_value": BOOL,
+    "struct_value": map_of(STRING, DYN),
+    "list_value": list_of(DYN),
+}
+_SAFE: Final = 1 << 53
+
+
 def message_fields(name: str) -> Mapping[str, Type]:
     """The fields of a message, with their types."""
     kind = MESSAGES[name]
-    if kind.kind in ("duration", "timestamp"):
-        return _TIME_FIELDS
-    if kind.kind == "list":
-        return {"values": kind}
-    if kind.kind == "map":
-        return {"fields": kind}
-    return {"value": Type(kind.kind, kind.name)}
+    by_kind = {
+        "duration": _TIME_FIELDS,
+        "timestamp": _TIME_FIELDS,
+        "list": {"values": kind},
+        "map": {"fields": kind},
+        "dyn": _VALUE_FIELDS,
+        "any": {"type_url": STRING, "value": BYTES},
+    }
+    return by_kind.get(kind.kind) or {"value": Type(kind.kind, kind.name)}
 
 
 def build(name: str, fields: Mapping[str, Any]) -> Any:
-    """The value of a message with these fields."""
+    """The value of a message with these fields; EvalError where there is none."""
     kind = MESSAGES.get(name)
-    if kind is None:
-        raise EvalError(f"unknown type {name!r}")
+    if kind is None or kind.kind == "any":
+        raise EvalError(f"a message of type {name!r} has no value")
     seconds, nanos = fields.get("seconds", 0), fields.get("nanos", 0)
     match kind.kind:
         case "duration":
@@ -81,9 +105,11 @@ def build(name: str, fields: Mapping[str, Any]) -> Any:
         case "timestamp":
             return checked_timestamp(seconds + nanos // SECOND, nanos % SECOND)
         case "list":
-            return fields.get("values", [])
+            return _json(fields.get("values", []))
         case "map":
-            return fields.get("fields", CelMap())
+            return _json(fields.get("fields", CelMap()))
+        case "dyn":
+            return _json([*fields.values(), None][0]) if "null_value" not in fields else None
         case _:
             return _wrapped(name, kind, fields)
 
@@ -93,3 +119,24 @@ def _wrapped(name: str, kind: Type, fields: Mapping[str, Any]) -> Any:
     if name in _RANGES and value not in _RANGES[name]:
         raise EvalError("integer overflow")
     return value
+
+
+def _json(value: Any) -> Any:
+    """The value as JSON holds it: numbers are doubles, large integers text."""
+    if isinstance(value, list):
+        return [_json(item) for item in value]
+    if isinstance(value, CelMap):
+        if not all(type(key) is str for key in value.keys()):  # noqa: SIM118 - keys are decoded
+            raise EvalError("a key of a message must be a string")
+        return CelMap((key, _json(item)) for key, item in value.items())
+    if type(value) in (int, Uint):
+        return float(value) if abs(value) < _SAFE else str(int(value))
+    if type(value) is Duration:
+        return format_duration(value)
+    if type(value) is Timestamp:
+        return format_timestamp(value)
+    if type(value) is bytes:
+        return b64encode(value).decode()
+    if value is None or type(value) in (bool, float, str):
+        return value
+    raise EvalError("a value of this type has no JSON")

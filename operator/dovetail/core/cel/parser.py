@@ -91,10 +91,6 @@ class _Builder:
 
     def build(self, tree: Any) -> Node:
         """The node for a tree of the parser."""
-        if tree.data in _LEFT_ASSOCIATIVE:
-            return self.chain(tree)
-        if tree.data in _MEMBERS:
-            return self.members(tree)
         return _RULES[tree.data](self, tree)
 
     def nest(self, tree: Any) -> Node:
@@ -102,7 +98,7 @@ class _Builder:
         self.nested += 1
         if self.nested >= MAX_DEPTH:
             raise ExpressionInvalid(self.expression, f"expressions are nested more than {MAX_DEPTH} deep")
-        node = self.build(tree)
+        node = _RULES[tree.data](self, tree)
         self.nested -= 1
         return node
 
@@ -134,11 +130,6 @@ class _Builder:
             node = _MEMBER_RULES[link.data](self, node, link.children[1:])
         return node
 
-    def arguments(self, parts: list[Any]) -> list[Node]:
-        """The arguments between two parentheses."""
-        lists = [part for part in parts if isinstance(part, Tree)]
-        return [self.nest(part) for part in lists[0].children if isinstance(part, Tree)] if lists else []
-
     def field_name(self, token: Token) -> str:
         """The name of a field, backquotes removed."""
         if token.value in _KEYWORDS:
@@ -151,10 +142,6 @@ class _Builder:
             return expand(call)
         except MacroMisused as error:
             raise ExpressionInvalid(self.expression, str(error), *error.node.at) from error
-
-    def optional(self, tree: Any) -> tuple[Node, bool]:
-        """An element that may carry a question mark."""
-        return self.nest(tree.children[-1]), len(tree.children) > 1
 
     # Rules, in the order of precedence.
 
@@ -172,7 +159,7 @@ class _Builder:
             tree = tree.children[0]
         operands.append(tree)
         name = f"_{operator.value}_"
-        return Call(name, None, [self.build(operand) for operand in reversed(operands)], at=_at(operator))
+        return Call(name, None, list(map(self.build, reversed(operands))), at=_at(operator))
 
     def unary(self, tree: Any) -> Node:
         """Signs: an even number of them cancels out, and one before a number belongs to it."""
@@ -239,28 +226,28 @@ class _Builder:
 
     def ident_arg(self, tree: Any) -> Node:
         token, *rest = tree.children
-        return self.call(token, "", rest)
+        return self.call(token, "", list(map(self.nest, _arguments(rest))))
 
     def dot_ident_arg(self, tree: Any) -> Node:
         _, token, *rest = tree.children
-        return self.call(token, ".", rest)
+        return self.call(token, ".", list(map(self.nest, _arguments(rest))))
 
-    def call(self, token: Token, dot: str, rest: list[Any]) -> Node:
+    def call(self, token: Token, dot: str, args: list[Node]) -> Node:
         if token.value in _RESERVED:
             raise self.fail(token, f"reserved identifier: {token.value}")
-        return self.expanded(Call(dot + token.value, None, self.arguments(rest), at=_at(token)))
+        return self.expanded(Call(dot + token.value, None, args, at=_at(token)))
 
     def list_lit(self, tree: Any) -> Node:
-        elements = [self.optional(part) for part in _spread(tree.children, "listinit")]
-        optional = frozenset(i for i, (_, is_optional) in enumerate(elements) if is_optional)
-        return ListExpr([node for node, _ in elements], optional, at=_at(tree.children[0]))
+        parts = _spread(tree.children, "listinit")
+        optional = frozenset(index for index, part in enumerate(parts) if len(part.children) > 1)
+        elements = list(map(self.nest, [part.children[-1] for part in parts]))
+        return ListExpr(elements, optional, at=_at(tree.children[0]))
 
     def map_lit(self, tree: Any) -> Node:
         entries = []
         for part in _spread(tree.children, "mapinits"):
             key, _, value = part.children
-            node, is_optional = self.optional(key)
-            entries.append(Entry(node, self.nest(value), is_optional))
+            entries.append(Entry(self.nest(key.children[-1]), self.nest(value), len(key.children) > 1))
         return MapExpr(entries, at=_at(tree.children[0]))
 
     # What follows a member.
@@ -276,7 +263,8 @@ class _Builder:
         name = parts[1]
         if name.value in _KEYWORDS:
             raise self.fail(name, f"{name.value!r} is no name for a function")
-        return self.expanded(Call(str(name.value), operand, self.arguments(parts[3:]), at=_at(name)))
+        args = list(map(self.nest, _arguments(parts[3:])))
+        return self.expanded(Call(str(name.value), operand, args, at=_at(name)))
 
     def index(self, operand: Node, parts: list[Any]) -> Node:
         return Call("_[_]", None, [operand, self.nest(parts[1])], at=_at(parts[0]))
@@ -298,17 +286,21 @@ class _Builder:
 
 def qualified_name(node: Node) -> str | None:
     """`a.b.c`, if the node is names joined by dots and nothing else."""
-    match node:
-        case Ident():
-            return node.name
-        case Select() if not node.is_test:
-            prefix = qualified_name(node.operand)
-            return None if prefix is None else f"{prefix}.{node.field}"
-    return None
+    names: list[str] = []
+    while isinstance(node, Select) and not node.is_test:
+        names.append(node.field)
+        node = node.operand
+    return ".".join([node.name, *reversed(names)]) if isinstance(node, Ident) else None
 
 
 def _at(token: Token) -> Place:
     return token.line or 0, token.column or 0
+
+
+def _arguments(parts: list[Any]) -> list[Any]:
+    """The arguments between two parentheses."""
+    lists = [part for part in parts if isinstance(part, Tree)]
+    return [part for part in lists[0].children if isinstance(part, Tree)] if lists else []
 
 
 def _spread(parts: list[Any], rule: str) -> list[Any]:
@@ -327,6 +319,8 @@ _RULES: Final[dict[str, Callable[[_Builder, Any], Node]]] = {
     "conditionalor": _Builder.logic,
     "conditionaland": _Builder.logic,
     "unary": _Builder.unary,
+    **dict.fromkeys(_LEFT_ASSOCIATIVE, _Builder.chain),
+    **dict.fromkeys(_MEMBERS, _Builder.members),
     "literal": _Builder.literal,
     "paren_expr": _Builder.paren_expr,
     "ident": _Builder.ident,

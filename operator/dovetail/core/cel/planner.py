@@ -118,7 +118,7 @@ class Planner:
 
     def list(self, node: ListExpr) -> Piece:
         """A list; a constant one is built at once."""
-        pieces = [self.plan(element) for element in node.elements]
+        pieces = list(map(self.plan, node.elements))
         if all(piece.is_constant for piece in pieces) and not node.optional:
             return constant([piece.constant for piece in pieces])
         runs = [piece.run for piece in pieces]
@@ -163,7 +163,7 @@ class Planner:
             return special(self, node)
         if node.function in ("or", "orValue") and len(node.operands) == 2 and node.target is not None:
             return self.alternative(node)
-        pieces = [self.plan(operand) for operand in node.operands]
+        pieces = list(map(self.plan, node.operands))
         self.check_pattern(node, pieces)
         dispatch = self.scope.functions[node.function].chosen(node.overloads)
         if node.function in FOLDED and len(pieces) == 1 and pieces[0].is_constant:
@@ -197,7 +197,7 @@ class Planner:
 
     def membership(self, node: Call) -> Piece:
         """`x in list`; a constant list of plain values is a set."""
-        value, values = (self.plan(operand) for operand in node.operands)
+        value, values = map(self.plan, node.operands)
         if values.is_constant and node.overloads == ("in_list",):
             if not values.constant:
                 return constant(False)
@@ -207,7 +207,7 @@ class Planner:
 
     def equality(self, node: Call) -> Piece:
         """`==` and `!=`."""
-        first, second = (self.plan(operand) for operand in node.operands)
+        first, second = map(self.plan, node.operands)
         negated = node.function == "_!=_"
         run = _comparison(first.run, second, negated=negated)
         if not self.metered:
@@ -225,7 +225,8 @@ class Planner:
 
     def logic(self, node: Call) -> Piece:
         """`&&` and `||`."""
-        return Piece(plan_logic([self.plan(operand).run for operand in node.args], node.function == "_||_"))
+        runs = [piece.run for piece in list(map(self.plan, node.args))]
+        return Piece(plan_logic(runs, node.function == "_||_"))
 
     def negation(self, node: Call) -> Piece:
         """`!`."""
@@ -237,13 +238,13 @@ class Planner:
 
     def conditional(self, node: Call) -> Piece:
         """`?:`."""
-        condition, first, second = (self.plan(operand) for operand in node.args)
+        condition, first, second = map(self.plan, node.args)
         run = plan_conditional(condition.run, first.as_branch, second.as_branch)
         return Piece(run, bare=run, is_conditional=True)
 
     def alternative(self, node: Call) -> Piece:
         """`a.or(b)` and `a.orValue(b)`: the second is computed only if needed, and neither costs."""
-        first, second = (self.plan(operand).run for operand in node.operands)
+        first, second = (piece.run for piece in map(self.plan, node.operands))
         unwraps = node.function == "orValue"
 
         def choose(frame: Frame) -> Any:

@@ -1,5 +1,6 @@
 """Regular expressions: RE2, whose running time is linear in the text whatever the pattern."""
 
+import re
 from functools import lru_cache
 from typing import Any, Final
 
@@ -11,6 +12,9 @@ from dovetail.core.cel.values import EvalError
 
 LIBRARY: Final = Library("regular expressions")
 
+_QUOTED: Final = re.compile(r"\\Q.*?(?:\\E|$)", re.DOTALL)
+_ESCAPES: Final = re.compile(r"\\.", re.DOTALL)
+
 PATTERN_ARGUMENT: Final = {"matches": 1, "find": 1, "findAll": 1}
 """Where a function takes its pattern; a constant one is compiled before the run."""
 
@@ -18,12 +22,19 @@ PATTERN_ARGUMENT: Final = {"matches": 1, "find": 1, "findAll": 1}
 @lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> Any:
     """A compiled pattern; EvalError where RE2 refuses it."""
+    if _takes_bytes(pattern):
+        raise EvalError("error parsing regexp: invalid escape sequence: `\\C`")
     options = re2.Options()
     options.log_errors = False
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
         raise EvalError(f"error parsing regexp: {_words(error)}") from error
+
+
+def _takes_bytes(pattern: str) -> bool:
+    r"""Whether the pattern matches single bytes by `\C`, which Go does not know."""
+    return any(escape == r"\C" for escape in _ESCAPES.findall(_QUOTED.sub("", pattern)))
 
 
 def _words(error: Exception) -> str:
