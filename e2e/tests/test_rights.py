@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
+import aiohttp
 import pytest
 import pytest_asyncio
 
@@ -27,6 +28,7 @@ from e2e.harness import (
     Options,
     Write,
     condition,
+    free_port,
     objects,
     running,
 )
@@ -84,6 +86,22 @@ async def test_each_missing_right_is_named(cluster: Cluster, lesser: Pen) -> Non
                 if missing == (right,):
                     break
                 await asyncio.sleep(0.02)
+
+
+@pytest.mark.usefixtures("lesser")
+async def test_the_operator_says_which_right_is_missing(cluster: Cluster) -> None:
+    """Without the right on resourceclaims/binding, log and /readyz name it, and what it is needed for."""
+    (binding,) = [right for right in NEEDED if right.resource == "resourceclaims/binding"]
+    await cluster.apply(role(tuple(right for right in NEEDED if right != binding)))
+    listen = f"127.0.0.1:{free_port()}"
+
+    operator = await cluster.operator(account=(OPERATOR_NAMESPACE, ACCOUNT), listen=listen)
+
+    event = await operator.event("right_missing")
+    assert (event["right"], event["purpose"]) == (str(binding), binding.purpose)
+    async with aiohttp.ClientSession() as session, session.get(f"http://{listen}/readyz") as answer:
+        assert answer.status == 503
+        assert str(binding) in await answer.text()
 
 
 def test_every_kind_that_may_be_listed_is_watched() -> None:
