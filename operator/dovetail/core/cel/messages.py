@@ -1,7 +1,7 @@
 """Protobuf's well-known types, which an expression may build by name: they become plain values."""
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from dovetail.core.cel.kinds import (
@@ -129,14 +129,25 @@ def _json(value: Any) -> Any:
         if not all(type(key) is str for key in value.keys()):  # noqa: SIM118 - keys are decoded
             raise EvalError("a key of a message must be a string")
         return CelMap((key, _json(item)) for key, item in value.items())
-    if type(value) in (int, Uint):
-        return float(value) if abs(value) < _SAFE else str(int(value))
-    if type(value) is Duration:
-        return format_duration(value)
-    if type(value) is Timestamp:
-        return format_timestamp(value)
-    if type(value) is bytes:
-        return b64encode(value).decode()
-    if value is None or type(value) in (bool, float, str):
-        return value
-    raise EvalError("a value of this type has no JSON")
+    convert = _JSON.get(type(value))
+    if convert is None:
+        raise EvalError("a value of this type has no JSON")
+    return convert(value)
+
+
+def _json_number(number: int) -> float | str:
+    return float(number) if abs(number) < _SAFE else str(int(number))
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_JSON: Final[dict[type, Callable[[Any], Any]]] = {
+    int: _json_number,
+    Uint: _json_number,
+    Duration: format_duration,
+    Timestamp: format_timestamp,
+    bytes: lambda octets: b64encode(octets).decode(),
+    **dict.fromkeys((bool, float, str, type(None)), _same),
+}
