@@ -15,7 +15,8 @@ Tests live in `e2e/tests`; everything below `e2e/` runs in one event loop (async
 Fixtures (`e2e/conftest.py`):
     cluster                 Cluster on the plane that all tests share; emptied afterwards
     cluster_with            `await cluster_with(Options(gates={"DRADerivedAttributes": True},
-                            runtime_config={…}).without("resourceclaim-controller"))`: one of its own
+                            runtime_config={…}).without("resourceclaim-controller"))`: one of its own;
+                            Options(emulates="1.34") has the APIs and gates of that version
     shared_plane, oracle    the ControlPlane itself; the Oracle
     Logs of a failed test are kept in `build/e2e-logs/`.
 

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from typing_extensions import override
@@ -16,7 +17,10 @@ from e2e.harness.errors import NotSeen
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One write request and its answer; `subresource` is empty for the object itself."""
+    """One write request and its answer; `subresource` is empty for the object itself.
+
+    `at` is when the API server received it, in seconds since 1970.
+    """
 
     user: str
     verb: str
@@ -26,6 +30,7 @@ class Write:
     name: str
     code: int
     dry_run: bool
+    at: float
 
     @override
     def __str__(self) -> str:
@@ -91,6 +96,7 @@ def _write_of(event: dict[str, object]) -> Write:
         name=str(target.get("name", "")),
         code=int(str(_mapping(event.get("responseStatus")).get("code", 0))),
         dry_run="dryRun=All" in str(event.get("requestURI", "")),
+        at=datetime.fromisoformat(str(event["requestReceivedTimestamp"])).timestamp(),
     )
 
 

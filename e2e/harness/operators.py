@@ -21,6 +21,7 @@ class Operator:
     """`python -m dovetail run` with a kubeconfig; it can be killed, stopped, frozen and started again.
 
     Settings are given by their names, as `claim_generation="always"`.
+    `settings` are kept as they were given.
     `events` are its log lines as JSON, over all its runs; a line that is not JSON is kept as `{"text": …}`.
     """
 
@@ -34,6 +35,7 @@ class Operator:
         arguments: tuple[str, ...] = ("run",),
         command: tuple[str, ...] = (sys.executable, "-m", "dovetail"),
     ) -> None:
+        self.settings = dict(settings)
         own = {f"DOVETAIL_{key.upper()}": _text(value) for key, value in settings.items()}
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("DOVETAIL_")}
         env = {**inherited, "PYTHONUNBUFFERED": "1", **own, "KUBECONFIG": str(kubeconfig)}

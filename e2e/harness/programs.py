@@ -32,6 +32,8 @@ class Options:
     needs must be switched on here.
     `controllers` run in the controller manager; without any, it is not started.
     `scheduler` and `kwok` may be left out.
+    `emulates` is an older version (`1.34`) whose APIs and gates API server, controller manager and
+    scheduler have instead of their own.
     `audit` keeps a log of all writes, at the price of a little speed.
     """
 
@@ -41,6 +43,7 @@ class Options:
     scheduler: bool = True
     kwok: bool = True
     audit: bool = True
+    emulates: str = ""
     apiserver_flags: Sequence[str] = ()
     controller_manager_flags: Sequence[str] = ()
 
@@ -63,7 +66,8 @@ class Ports:
 
 def _gates(options: Options) -> list[str]:
     pairs = ",".join(f"{name}={str(on).lower()}" for name, on in sorted(options.gates.items()))
-    return [f"--feature-gates={pairs}"] if pairs else []
+    flags = [f"--feature-gates={pairs}"] if pairs else []
+    return [*flags, f"--emulated-version=kube={options.emulates}"] if options.emulates else flags
 
 
 def etcd(home: Path, ports: Ports) -> list[str]:
