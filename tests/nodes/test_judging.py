@@ -133,6 +133,8 @@ def test_a_node_that_reports_nothing_has_no_room_unless_that_is_assumed() -> Non
     bare: Body = {"kind": "Node", "metadata": {"name": "n1"}}
     assert usable(world_of(bare, pod(cpu="1"), assume=True)) == ("n1",)
     assert usable(world_of(bare, pod(cpu="1"))) == ()
+    stored: Body = {"kind": "Node", "metadata": {"name": "n1", "uid": "u"}}
+    assert usable(world_of(stored, pod(cpu="1"), assume=True)) == ()
 
 
 def test_the_answer_is_the_same_object_while_nothing_changes() -> None:

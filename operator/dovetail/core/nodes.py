@@ -93,7 +93,7 @@ class NodeBook:
     """All nodes by name, and the pods that count on each."""
 
     def __init__(self, *, assume: bool) -> None:
-        """`assume`: nodes that only slices name are usable, and so is what a Node does not report."""
+        """`assume`: nodes that only slices name are usable, and what a mere manifest leaves out suffices."""
         self._assume = assume
         self._states: dict[str, NodeState] = {}
         self._names: list[str] = []
@@ -127,7 +127,10 @@ class NodeBook:
         state = self._state(node.metadata.name)
         state.node = node
         state.labels = node.metadata.labels
-        state.allocatable = None if self._assume and not offered else offered
+        state.allocatable = offered
+        if self._assume and not offered and not node.metadata.uid:
+            # A manifest that no API server has stored; a real node without a status takes no pod.
+            state.allocatable = None
         self._list(state)
 
     def drop(self, name: str) -> None:

@@ -72,7 +72,7 @@ class World:
     def __init__(
         self, features: Features, *, shipped_mappings: bool = True, assume_nodes: bool = False
     ) -> None:
-        """`assume_nodes`: nodes that only slices name exist, and what a Node does not report suffices."""
+        """`assume_nodes`: nodes that only slices name exist, and what a mere manifest leaves out suffices."""
         self.features = features
         self.inventory = Inventory(features, Mappings.of((), shipped=shipped_mappings))
         self.pods: dict[ObjectKey, Pod] = {}
