@@ -1,9 +1,11 @@
 """The audit and the fence as questions to the picture: operator and command line ask alike."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from dovetail.api.claims import ResourceClaim
+from dovetail.api.claims import DeviceClass, ResourceClaim
 from dovetail.api.ownership import DeviceOwnership
+from dovetail.api.pods import Pod
 from dovetail.api.slices import ResourceSlice
 from dovetail.core.audit import Evidence, audit, passes_unnamed
 from dovetail.core.cel import Memory
@@ -11,8 +13,6 @@ from dovetail.core.devices import DeviceView
 from dovetail.core.fence_effects import Waiting, stopped_by
 from dovetail.core.findings import Finding
 from dovetail.core.ours import judge_claim
-from dovetail.core.ownership import Fence, fence_of
-from dovetail.core.pool_records import read_pools
 from dovetail.core.world import World
 
 
@@ -25,7 +25,7 @@ def evidence_in(world: World) -> Evidence:
     """The picture as the audit takes it; what could not be read is said."""
     return Evidence(
         claims=tuple(world.claims.values()),
-        slices=_slices(world),
+        slices=slices_in(world),
         pods=tuple(world.pods.values()),
         nodes=tuple(node for node in (state.node for state in world.nodes) if node is not None),
         ownerships=ownerships_in(world),
@@ -44,38 +44,60 @@ def ownerships_in(world: World) -> tuple[DeviceOwnership, ...]:
     )
 
 
-def fence_in(world: World, ownership: DeviceOwnership) -> Fence:
-    """The rules that the object wants, given what drivers publish now."""
-    return fence_of(ownership, read_pools(_slices(world)))
+def slices_in(world: World) -> tuple[ResourceSlice, ...]:
+    """Every slice."""
+    slices = world.others["ResourceSlice"].values()
+    return tuple(entry for entry in slices if isinstance(entry, ResourceSlice))
 
 
-def stopped_in(world: World, ownership: DeviceOwnership, memory: Memory) -> tuple[Waiting, ...]:
-    """Whom the object's fence keeps waiting."""
-    claims = tuple(
-        claim
-        for claim in world.claims.values()
-        if claim.status.allocation is None and not judge_claim(claim.spec, world).ours
-    )
-    return stopped_by(
-        _owned(world, ownership),
-        classes=world.inventory.classes,
-        claims=claims,
-        pods=world.pods.values(),
-        memory=memory,
+@dataclass(frozen=True, slots=True)
+class Bystanders:
+    """Who may wait because of fences, and for what: `owned` are distinct devices by the object's name."""
+
+    owned: Mapping[str, tuple[DeviceView, ...]]
+    classes: Mapping[str, DeviceClass]
+    claims: tuple[ResourceClaim, ...]
+    pods: tuple[Pod, ...]
+
+    def stopped(self, memory: Memory) -> Mapping[str, tuple[Waiting, ...]]:
+        """Whom each object's fence keeps waiting."""
+        return {
+            name: stopped_by(owned, classes=self.classes, claims=self.claims, pods=self.pods, memory=memory)
+            for name, owned in self.owned.items()
+        }
+
+
+def bystanders_in(world: World) -> Bystanders:
+    """The claims and pods of others that wait, and the owned devices that they may wait for."""
+    ownerships = ownerships_in(world)
+    if not ownerships:
+        return Bystanders({}, {}, (), ())
+    waiting = (claim for claim in world.claims.values() if claim.status.allocation is None)
+    return Bystanders(
+        owned={owner.metadata.name: tuple(_owned(world, owner)) for owner in ownerships},
+        classes=dict(world.inventory.classes),
+        claims=tuple(claim for claim in waiting if not judge_claim(claim.spec, world).ours),
+        pods=tuple(pod for pod in world.pods.values() if not pod.spec.node_name),
     )
 
 
 def _owned(world: World, ownership: DeviceOwnership) -> Iterator[DeviceView]:
-    for device in world.inventory.devices():
-        key = device.key
-        if any(entry.covers(key.driver, key.pool, key.device) for entry in ownership.spec.devices):
-            yield device
-
-
-def _slices(world: World) -> tuple[ResourceSlice, ...]:
-    return tuple(
-        entry for entry in world.others["ResourceSlice"].values() if isinstance(entry, ResourceSlice)
-    )
+    """Devices of the object as selectors see them; slices of equal content are looked at once."""
+    seen: set[int] = set()
+    for pool in world.inventory.offers.pools.values():
+        entries = [
+            entry
+            for entry in ownership.spec.devices
+            if entry.driver == pool.key.driver and entry.pool in (None, pool.key.pool)
+        ]
+        for published in pool.newest() if entries else ():
+            if id(published.content) in seen:
+                continue
+            if any(entry.device is None for entry in entries):
+                seen.add(id(published.content))
+            for device in published.content.devices:
+                if any(entry.device in (None, device.name) for entry in entries):
+                    yield device.view
 
 
 def _is_ours_and_passes(claim: ResourceClaim, world: World) -> bool:

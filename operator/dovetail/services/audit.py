@@ -7,10 +7,10 @@ from time import time
 import structlog
 from prometheus_client import Gauge
 
-from dovetail.core.audit import lasting
+from dovetail.core.audit import Evidence, audit, lasting
 from dovetail.core.cel import Memory
 from dovetail.core.findings import TRANSIENT, Fault, Finding
-from dovetail.core.oversight import audit_world, ownerships_in, stopped_in
+from dovetail.core.oversight import Bystanders, bystanders_in, evidence_in
 from dovetail.core.ownership_status import Inspection
 from dovetail.core.world import World
 from dovetail.services.metrics import Metrics
@@ -91,7 +91,9 @@ class Auditor:
     async def check(self) -> Inspection:
         """Audit now; returns what counts as found."""
         self._changed = False
-        now, inspection = await self._mind.ask(lambda world: _inspect(world, self._seen, self._memory))
+        evidence, bystanders = await self._mind.ask(_snapshot)
+        # The picture goes on meanwhile: what was taken out of it never changes.
+        now, inspection = await asyncio.to_thread(_inspect, evidence, bystanders, self._seen, self._memory)
         before, self._seen = self.inspection, now
         self.inspection = inspection
         self._tell(before.findings if before else (), inspection.findings)
@@ -110,9 +112,12 @@ class Auditor:
             log.warning("audit_findings_left_out", count=len(new) - LOGGED_AT_ONCE)
 
 
+def _snapshot(world: World) -> tuple[Evidence, Bystanders]:
+    return evidence_in(world), bystanders_in(world)
+
+
 def _inspect(
-    world: World, before: tuple[Finding, ...], memory: Memory
+    evidence: Evidence, bystanders: Bystanders, before: tuple[Finding, ...], memory: Memory
 ) -> tuple[tuple[Finding, ...], Inspection]:
-    found = audit_world(world)
-    stops = {owner.metadata.name: stopped_in(world, owner, memory) for owner in ownerships_in(world)}
-    return found, Inspection(lasting(found, before), stops)
+    found = audit(evidence)
+    return found, Inspection(lasting(found, before), bystanders.stopped(memory))

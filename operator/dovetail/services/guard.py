@@ -16,6 +16,10 @@ FENCERS = 1
 """How many DeviceOwnerships are settled at a time: few exist, and rules can be in each other's way."""
 
 
+SLICES_SECONDS = 3.0
+"""Slices come in bursts and rarely change what is fenced: they are counted once after each."""
+
+
 class Guard:
     """Audits, and keeps every DeviceOwnership's rules and status; both work on the picture alone."""
 
@@ -53,7 +57,10 @@ class Guard:
         self.auditor.follow(change)
         if change.kind in (OWNERSHIP, SLICE, TAINT_RULE):
             for key in self._fences.concerned(change):
-                self._desk.queue.mark(key)
+                if change.kind is SLICE:
+                    self._desk.queue.mark_later(key, SLICES_SECONDS)
+                else:
+                    self._desk.queue.mark(key)
 
     def mark(self) -> None:
         """Look at every DeviceOwnership again."""

@@ -1,5 +1,6 @@
 """Keeps the fence around owned devices: the taint rules of each DeviceOwnership, and its status."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -8,9 +9,10 @@ import structlog
 from dovetail.api.kinds import OWNERSHIP, SLICE, TAINT_RULE
 from dovetail.api.ownership import DeviceOwnership
 from dovetail.cluster.pen import Pen
-from dovetail.core.oversight import fence_in
-from dovetail.core.ownership import RuleChanges, left_over, rule_changes
+from dovetail.core.oversight import slices_in
+from dovetail.core.ownership import RuleChanges, fence_of, left_over, rule_changes
 from dovetail.core.ownership_status import Inspection, state_of, status_of
+from dovetail.core.pool_records import read_pools
 from dovetail.errors import Conflict, Forbidden, NotFound, Rejected
 from dovetail.services.mind import Mind
 from dovetail.services.picture import Change, Json, Key, Picture, key_of
@@ -58,7 +60,8 @@ class Fences:
         if body is None or body["metadata"].get("deletionTimestamp"):
             return
         ownership = DeviceOwnership.parse(body)
-        fence = await self._mind.ask(lambda world: fence_in(world, ownership))
+        slices = await self._mind.ask(slices_in)
+        fence = await asyncio.to_thread(lambda: fence_of(ownership, read_pools(slices)))
         served, refused = self._is_served(), ""
         if served:
             changes = rule_changes(ownership, fence, self._picture.all(TAINT_RULE))
