@@ -500,3 +500,14 @@ def test_nodes_that_only_slices_name_are_assumed(tmp_path: Path) -> None:
     assert only_pod(tmp_path)["node"] == "n2"
     text = plan(str(tmp_path)).stdout
     assert "assumed to exist and be usable: n2." in text
+
+
+def test_a_field_that_is_null_counts_as_absent(tmp_path: Path) -> None:
+    """As everywhere in Kubernetes: `namespace:` with nothing behind it is a common way to write manifests."""
+    nulls = pod(template="template", schedulerName=None, nodeName=None, priority=None, tolerations=None)
+    nulls["metadata"] |= {"namespace": None, "generation": None, "labels": None, "creationTimestamp": None}
+    nulls["spec"]["containers"][0]["resources"] = None
+    wanted = template(
+        spec=devices_spec(request("gpu", GPU, selectors=None, allocationMode=None), request("nic", NIC))
+    )
+    assert only_pod(write(tmp_path, *hardware("n1"), wanted, nulls))["outcome"] == "fits"

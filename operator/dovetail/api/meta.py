@@ -94,15 +94,32 @@ class KubernetesObject(Model):
 
     @classmethod
     def parse(cls, body: Mapping[str, Any]) -> Self:
-        """Read an object, or raise `ObjectInvalid` with the first field that is wrong."""
+        """Read an object, or raise `ObjectInvalid` with the first field that is wrong.
+
+        A field that is null counts as absent, as everywhere in Kubernetes.
+        """
         try:
             return cls.model_validate(dict(body))
+        except ValidationError:
+            return cls._parse_without_nulls(body)
+
+    @classmethod
+    def _parse_without_nulls(cls, body: Mapping[str, Any]) -> Self:
+        # Only what failed pays for the walk: hardly any object says null where a value has to be.
+        try:
+            return cls.model_validate(_without_nulls(dict(body)))
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"])
             # Lists are read as tuples, which is our own affair.
             wrong = first["msg"].replace("valid tuple", "valid list")
             raise ObjectInvalid(cls.__name__, _name_in(body), f"{field}: {wrong}") from error
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {field: _without_nulls(part) for field, part in value.items() if part is not None}
+    return [_without_nulls(part) for part in value] if isinstance(value, list) else value
 
 
 def _name_in(body: Mapping[str, Any]) -> str:
