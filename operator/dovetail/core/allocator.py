@@ -125,20 +125,20 @@ class _Question:
 
     def _story(self, node: str) -> NodeStory:
         offers, stories = self._inventory.offers, self.known.stories
-        state = offers.state(node)
+        state, offer = offers.state(node), offers.offer(node)
         labels = tuple(label_of(claim) for claim in self._claims)
-        key = (self._key(node, state), labels)
-        story = stories.get(key)
-        if story is None:
-            offer = offers.offer(node)
+        key = (state, node, labels)
+        told_of, story = stories.get(key, (None, None))
+        # Another offer of the same state may call its pools and devices by other names.
+        if story is None or told_of is not offer:
             answer = self.answer(node, state)
             attempt = Attempt(self._board(offer), offers.usages(offer), offer.starts)
-            scene = Scene(attempt, offer, labels)
             blocking = answer.blocking if isinstance(answer, NotFound) else None
+            scene = Scene(attempt, offer, labels)
             story = tell(scene, error=_error(answer, offer), blocking=blocking)
             if len(stories) >= KEPT_ANSWERS:
                 stories.clear()
-            stories[key] = story
+            stories[key] = (offer, story)
         return story
 
     def _help(self, nodes: Sequence[str]) -> Iterator[Help]:
@@ -187,7 +187,7 @@ class _Question:
 def _error(answer: Answer, offer: NodeOffer) -> str:
     """What kube-scheduler would report as an error of the node."""
     if isinstance(answer, Wrong):
-        return named(answer.reason, offer, answer.device)
+        return named(answer.reason, offer, answer.device, answer.pool)
     for refused in offer.refused:
         if refused.cause is PoolCause.INVALID:
             return f"pool {refused.pool.driver}/{refused.pool.pool} contradicts itself: {refused.detail}"
@@ -202,7 +202,7 @@ class _Known:
     reads_pools: bool
     boards: dict[object, Board] = field(default_factory=dict)
     answers: dict[object, Answer] = field(default_factory=dict)
-    stories: dict[object, NodeStory] = field(default_factory=dict)
+    stories: dict[object, tuple[NodeOffer, NodeStory]] = field(default_factory=dict)
 
 
 def _known(inventory: Inventory, claims: Sequence[ResourceClaim]) -> _Known:

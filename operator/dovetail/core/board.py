@@ -31,11 +31,14 @@ class Upfront:
     """Why the claims cannot be served before any device was tried.
 
     `of_node` tells a node whose state is in the way from a claim that is wrong.
+    `{device}` and `{pool}` in the reason stand for what these numbers mean on a node: see `named`.
     """
 
     claim: int
     reason: str
     of_node: bool
+    device: int | None = None
+    pool: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -368,9 +371,9 @@ def _upfront(asked: Asked, boards: tuple[AlternativeBoard, ...], offer: NodeOffe
         fewest = 0
         for request in claim.requests:
             for alternative in request.alternatives:
-                problem = _problem_of_all(alternative, boards[alternative.number], offer)
+                problem = _problem_of_all(index, alternative, boards[alternative.number], offer)
                 if problem is not None:
-                    return Upfront(index, *problem)
+                    return problem
             fewest += min(
                 size_of(alternative, boards[alternative.number]) for alternative in request.alternatives
             )
@@ -386,26 +389,29 @@ def size_of(alternative: Alternative, board: AlternativeBoard) -> int:
 
 
 def _problem_of_all(
-    alternative: Alternative, board: AlternativeBoard, offer: NodeOffer
-) -> tuple[str, bool] | None:
+    claim: int, alternative: Alternative, board: AlternativeBoard, offer: NodeOffer
+) -> Upfront | None:
     if alternative.wanted is not None:
         return None
-    for refused in offer.refused:
+    for index, refused in enumerate(offer.refused):
         if refused.cause is not PoolCause.OBSOLETE:
             what = "still being published" if refused.cause is PoolCause.INCOMPLETE else "contradictory"
-            pool = f"{refused.pool.driver}/{refused.pool.pool}"
-            return f"asks for all devices, and pool {pool} is {what} ({refused.detail})", True
+            reason = f"asks for all devices, and pool {{pool}} is {what} ({refused.detail})"
+            return Upfront(claim, reason, of_node=True, pool=index)
     for number, reason in sorted(board.broken.items()):
-        return named(reason, offer, number), False
+        return Upfront(claim, reason, of_node=False, device=number)
     return None
 
 
-def named(reason: str, offer: NodeOffer, number: int | None) -> str:
-    """A reason of a board with the name that the device has on a node."""
-    if number is None:
-        return reason
-    key = offer.key_of(number)
-    return reason.replace("{device}", f"{key.driver}/{key.pool}/{key.device}")
+def named(reason: str, offer: NodeOffer, device: int | None, pool: int | None = None) -> str:
+    """A reason of a board with the names that device and pool have on a node."""
+    if device is not None:
+        key = offer.key_of(device)
+        reason = reason.replace("{device}", f"{key.driver}/{key.pool}/{key.device}")
+    if pool is not None:
+        refused = offer.refused[pool].pool
+        reason = reason.replace("{pool}", f"{refused.driver}/{refused.pool}")
+    return reason
 
 
 def _is_ordered(asked: Asked) -> bool:

@@ -24,13 +24,14 @@ class NotFound:
 class Wrong:
     """The claim cannot be judged, or not on this node.
 
-    `device` is the number of the device concerned; `{device}` in the reason stands for its name.
+    `{device}` and `{pool}` in the reason stand for what the numbers `device` and `pool` mean on a node.
     """
 
     claim: int
     reason: str
     of_node: bool
     device: int | None = None
+    pool: int | None = None
 
 
 Answer = Found | NotFound | Wrong
@@ -39,7 +40,8 @@ Answer = Found | NotFound | Wrong
 def solve(board: Board, usages: tuple[Usage, ...], starts: tuple[int, ...], budget: Budget) -> Answer:
     """The first solution in kube-scheduler's order, or that there is none. Raises `BudgetSpent`."""
     if board.upfront is not None:
-        return Wrong(board.upfront.claim, board.upfront.reason, board.upfront.of_node)
+        known = board.upfront
+        return Wrong(known.claim, known.reason, known.of_node, known.device, known.pool)
     try:
         return _solve(board, usages, starts, budget)
     except BrokenDevice as broken:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from dovetail.core.cel.environment import CONSTANTS, TYPES, Scope
+from dovetail.core.cel.faults import fault
 from dovetail.core.cel.kinds import (
     BOOL,
     BYTES,
@@ -96,7 +97,7 @@ class _Checker:
 
     def fail(self, node: Node, reason: str) -> ExpressionInvalid:
         """An error at a node."""
-        return ExpressionInvalid(self.expression, reason, *node.at)
+        return fault(self.expression, reason, node.at)
 
     def shown(self, kind: Type) -> str:
         """A type as a message shows it."""

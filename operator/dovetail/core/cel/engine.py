@@ -10,6 +10,7 @@ from dovetail.core.cel.analysis import can_be_expensive, reads
 from dovetail.core.cel.checker import check
 from dovetail.core.cel.cost import Meter
 from dovetail.core.cel.environment import Scope, scope
+from dovetail.core.cel.faults import fault
 from dovetail.core.cel.kinds import BOOL, INT, SEMVER, STRING, Type
 from dovetail.core.cel.parser import parse
 from dovetail.core.cel.pieces import FIRST_VARIABLE, Run
@@ -161,7 +162,7 @@ def _compile(
         validate(expression, root)
         problem = expect(kind, names)
         if problem is not None:
-            raise ExpressionInvalid(expression, problem, *root.at)
+            raise fault(expression, problem, root.at)
         return _program(expression, root, names, metered=always_metered or can_be_expensive(root))
     except RecursionError as error:
         raise ExpressionInvalid(expression, "it is nested too deeply") from error

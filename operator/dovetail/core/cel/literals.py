@@ -21,7 +21,7 @@ _SURROGATES: Final = range(0xD800, 0xE000)
 
 def read_int(text: str, *, negative: bool = False) -> int:
     """An integer, in decimal or with 0x in hexadecimal."""
-    amount = int(text, 16 if text.startswith("0x") else 10)
+    amount = _whole(text)
     amount = -amount if negative else amount
     if not SMALLEST_INT <= amount <= LARGEST_INT:
         raise BadLiteral("invalid int literal")
@@ -30,11 +30,16 @@ def read_int(text: str, *, negative: bool = False) -> int:
 
 def read_uint(text: str) -> Uint:
     """An unsigned integer, its `u` included in the text."""
-    digits = text[:-1]
-    amount = int(digits, 16 if digits.startswith("0x") else 10)
+    amount = _whole(text[:-1])
     if amount > LARGEST_UINT:
         raise BadLiteral("invalid uint literal")
     return Uint(amount)
+
+
+def _whole(text: str) -> int:
+    """The number; where it has far too many digits, one that is too large all the same."""
+    digits = text.removeprefix("0x").lstrip("0") or "0"
+    return int(digits[:32], 16 if text.startswith("0x") else 10)
 
 
 def read_double(text: str, *, negative: bool = False) -> float:

@@ -224,3 +224,24 @@ _MACROS: Final[dict[tuple[str, int, bool], Expander]] = {
     ("optFlatMap", 2, True): _opt_map(flat=True),
     ("sortBy", 2, True): _sort_by,
 }
+
+SIGNATURES: Final = (
+    ("has(a.b)", "whether the field or key is there"),
+    ("list.all(x, test)", "whether every element, or key of a map, passes"),
+    ("list.all(i, x, test)", "the same with index and element, or key and value"),
+    ("list.exists(x, test)", "whether an element passes"),
+    ("list.exists(i, x, test)", "the same with index and element, or key and value"),
+    ("list.exists_one(x, test)", "whether exactly one element passes"),
+    ("list.existsOne(i, x, test)", "the same with index and element, or key and value; also `exists_one`"),
+    ("list.map(x, value)", "a list of the values"),
+    ("list.map(x, test, value)", "a list of the values of the elements that pass"),
+    ("list.filter(x, test)", "a list of the elements that pass"),
+    ("list.transformList(i, x, value)", "a list of the values; a test may stand before the value"),
+    ("map.transformMap(k, v, value)", "a map with other values; a test may stand before the value"),
+    ("map.transformMapEntry(k, v, {key: value})", "a map of these entries; a test may stand before them"),
+    ("list.sortBy(x, key)", "the list in the order of the keys"),
+    ("cel.bind(name, value, body)", "the body, in which the name stands for the value"),
+    ("optional.optMap(x, value)", "an optional of the value where there is one"),
+    ("optional.optFlatMap(x, optional)", "that optional where there is a value"),
+)
+"""The macros as documentation shows them."""

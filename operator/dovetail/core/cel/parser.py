@@ -7,6 +7,7 @@ from lark import Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from dovetail.core.cel import grammar, literals
+from dovetail.core.cel.faults import fault
 from dovetail.core.cel.macros import MacroMisused, expand
 from dovetail.core.cel.syntax import (
     Call,
@@ -104,7 +105,7 @@ class _Builder:
 
     def fail(self, token: Token, reason: str) -> ExpressionInvalid:
         """An error at a token."""
-        return ExpressionInvalid(self.expression, reason, *_at(token))
+        return fault(self.expression, reason, _at(token))
 
     def chain(self, tree: Any) -> Node:
         """Operators that bind to the left, by loop: a chain may be long."""
@@ -141,7 +142,7 @@ class _Builder:
         try:
             return expand(call)
         except MacroMisused as error:
-            raise ExpressionInvalid(self.expression, str(error), *error.node.at) from error
+            raise fault(self.expression, str(error), error.node.at) from error
 
     # Rules, in the order of precedence.
 

@@ -8,6 +8,7 @@ from dovetail.core.cel.chains import Link
 from dovetail.core.cel.cost import LIST, MAP, STRUCT, call_cost, equality_cost, inequality_cost
 from dovetail.core.cel.environment import Scope
 from dovetail.core.cel.equality import equal
+from dovetail.core.cel.faults import fault
 from dovetail.core.cel.folds import Loop, Slots, plan_binding, plan_loop
 from dovetail.core.cel.library.conversions import FOLDED
 from dovetail.core.cel.library.regexes import PATTERN_ARGUMENT, compile_pattern
@@ -65,7 +66,7 @@ class Planner:
 
     def fail(self, node: Node, reason: str) -> ExpressionInvalid:
         """An error at a node."""
-        return ExpressionInvalid(self.expression, reason, *node.at)
+        return fault(self.expression, reason, node.at)
 
     def charge(self, run: Run, cost: int) -> Run:
         """The same with a cost, if costs count."""

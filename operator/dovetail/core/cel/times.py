@@ -29,7 +29,8 @@ _DURATION_PART: Final = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?([^0-9.]+)", re.AS
 _TIMESTAMP: Final = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})T(\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d+))?(?:Z|([+-])(\d{2}):(\d{2}))", re.ASCII
 )
-_OFFSET: Final = re.compile(r"[+-]?\d+", re.ASCII)
+_OFFSET: Final = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+_MOST_DIGITS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -108,7 +109,7 @@ def parse_duration(text: str) -> Duration:
 
 def _duration_part(text: str, whole: str, dot: str, fraction: str, unit: str) -> int:
     scale = _UNITS.get(unit)
-    if scale is None or not (whole or fraction):
+    if scale is None or not (whole or fraction) or len(whole.lstrip("0")) > _MOST_DIGITS:
         raise _bad_duration(text)
     amount = int(whole or "0") * scale
     if amount > 1 << 63:

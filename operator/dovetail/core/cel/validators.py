@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Final
 
+from dovetail.core.cel.faults import fault
 from dovetail.core.cel.kinds import STRING, Type, is_equivalent, unwrap_optional
 from dovetail.core.cel.library.formatting import Clause, clauses
 from dovetail.core.cel.library.regexes import compile_pattern
 from dovetail.core.cel.syntax import Call, ListExpr, Literal, MapExpr, Node, children
 from dovetail.core.cel.values import EvalError
-from dovetail.errors import ExpressionInvalid
 
 _TEXT_KINDS: Final = frozenset(
     (
@@ -54,7 +54,7 @@ def validate(expression: str, root: Node) -> None:
             case _:
                 continue
         if problem is not None:
-            raise ExpressionInvalid(expression, problem[1], *problem[0].at)
+            raise fault(expression, problem[1], problem[0].at)
 
 
 Problem = tuple[Node, str] | None

@@ -15,6 +15,9 @@ from dovetail.core.cel.values import CelMap, CostExceeded, EvalError, TypeValue,
 MAX_PRECISION: Final = 100_000
 """Decimals that one clause may ask for; cel-go in Kubernetes sets no bound, which asks for gigabytes."""
 
+MAX_DIGITS: Final = 19
+"""Digits that a precision may have."""
+
 MAX_PARTS: Final = 1_000_000
 """Values that one clause may print: nested lists can hold more than any cost tells."""
 
@@ -53,8 +56,8 @@ def clauses(template: str) -> Iterator[str | Clause]:
         if match[1]:
             yield "%"
             continue
-        if match[2] is not None and not match[3]:
-            raise EvalError("could not parse formatting clause: a precision needs digits")
+        if match[2] is not None and not 0 < len(match[3]) < MAX_DIGITS:
+            raise EvalError("could not parse formatting clause: a precision needs digits, but not so many")
         if not match[4] or match[4] not in "sdfebxXo":
             raise EvalError(f"unrecognized formatting clause {match[4]!r}")
         yield Clause(match[4], int(match[3]) if match[3] else 6)
