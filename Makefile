@@ -52,9 +52,17 @@ test-fast: $(STAMP) ## run the tests that need no control plane
 fuzz-cel: $(STAMP) go-programs ## compare N random CEL expressions with cel-go (N=100000)
 	$(BIN)/python -m e2e.tests.differential --comparisons $(or $(N),100000)
 
+.PHONY: bench-allocator
+bench-allocator: $(STAMP) go-programs ## measure the allocator beside kube-scheduler's; figures go to build/bench/allocator.json
+	$(BIN)/python -m bench.allocator
+
 .PHONY: bench-cel
 bench-cel: $(STAMP) go-programs ## measure CEL beside cel-go; figures go to build/bench/cel.json
 	$(BIN)/python -m bench.cel
+
+.PHONY: docs-cel
+docs-cel: $(STAMP) ## write docs/cel-functions.md from the code
+	$(BIN)/python -c "from dovetail.core.cel.catalog import document; print(document(), end='')" > docs/cel-functions.md
 
 .PHONY: chart
 chart: ## copy crds/ into the chart, which cannot read files outside itself
