@@ -31,6 +31,9 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
+DRAIN_AFTER_SECONDS = 0.005
+"""Changes come in bursts: the thread is woken once for what arrives within this time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -74,6 +77,7 @@ class Mind:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mind")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._draining = False
+        self._is_closed = False
         self._listener: Callable[[Sequence[Meaning]], None] = lambda _: None
         self._complain: Callable[[Problem, Json], None] = lambda *_: None
 
@@ -110,17 +114,19 @@ class Mind:
 
     def close(self) -> None:
         """Stop the thread after the question that it is busy with."""
+        self._is_closed = True
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _drain_soon(self) -> None:
         if not self._draining:
             self._draining = True
             self._loop = asyncio.get_running_loop()
-            self._thread.submit(self._drain)
+            self._loop.call_later(DRAIN_AFTER_SECONDS, self._drain)
 
     def _drain(self) -> None:
         self._draining = False
-        self._take_in()
+        if not self._is_closed:
+            self._thread.submit(self._take_in)
 
     def _answer(self, question: Callable[[World], T]) -> T:
         self._take_in()
@@ -175,7 +181,10 @@ class Mind:
         if raw is None:
             return Verdict(Nothing())
         started = monotonic()
-        budget = Budget(self._limits.steps, is_over=lambda: monotonic() - started > self._limits.seconds)
+        budget = Budget(
+            self._limits.steps,
+            is_over=lambda: self._is_closed or monotonic() - started > self._limits.seconds,
+        )
         decision = plan_pod(world, Pod.parse(raw), settings=self._plan, budget=budget, avoid=avoid)
         planned_on = self._assume(world, raw, decision)
         return Verdict(decision, planned_on, monotonic() - started)

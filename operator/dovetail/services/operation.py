@@ -53,8 +53,10 @@ from dovetail.services.waiting import Urgency
 
 log = structlog.get_logger(__name__)
 
-STOP_SECONDS = 3.0
+STOP_SECONDS = 2.0
 """How long writes under way may take when the process is told to stop."""
+
+LEASE_RELEASE_SECONDS = 1.0
 
 RELEASERS = 4
 """How many claims are freed at a time."""
@@ -220,12 +222,19 @@ class Operation:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if isinstance(self.leadership, Leadership):
-            await self.leadership.release()
+            await self._give_lease_back(self.leadership)
         if self._runner is not None:
             await self._runner.cleanup()
         self._mind.close()
         await self._wire.close()
         log.info("operator_stopped")
+
+    async def _give_lease_back(self, leadership: Leadership) -> None:
+        try:
+            async with asyncio.timeout(LEASE_RELEASE_SECONDS):
+                await leadership.release()
+        except TimeoutError:
+            log.warning("lease_not_released", reason="no answer in time")
 
     def observe(self, kind: Kind, event_type: str | None, body: Json) -> None:
         """Take in what a watch reports; without a type, the watch has begun anew."""

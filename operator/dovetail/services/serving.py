@@ -65,6 +65,8 @@ class _Notes:
     cuts: int = 0
     warned: bool = False
     unreserved_since: float | None = None
+    given: set[Key] = field(default_factory=set)
+    """Claims that were written for the pod: its status may name them only later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,6 @@ class Serving:
             notes.cuts = 0
         match decision:
             case Place():
-                self.tools.attempts.count(key)
                 await self._give(key, pod, notes, verdict, ungates=decision.ungate, node=decision.node)
             case Reserve():
                 await self._join(key, pod, notes, verdict, decision)
@@ -206,13 +207,16 @@ class Serving:
         notes.unsettled = written.unknown
         if written.failures:
             raise written.failures[0]
+        if verdict.claims:
+            self.tools.attempts.count(key)
         if written.dropped:
             lost = ", ".join(f"{'/'.join(drop.claim)}: {', '.join(drop.fields)}" for drop in written.dropped)
             await self._tell(key, pod, notes, FEATURE_GATE_OFF, f"the API server dropped fields of {lost}")
             return
+        notes.given |= verdict.claims.keys()
         await self._let_watch_catch_up(verdict)
-        seconds = await self.tools.rivals.wait(key, self._given(pod)) if ungates else 0.0
-        if await self._backs_out(key, pod, self._given(pod)):
+        seconds = await self.tools.rivals.wait(key, self._given(pod, notes)) if ungates else 0.0
+        if await self._backs_out(key, pod, self._given(pod, notes)):
             return
         if seconds:
             self.look_again(key, seconds)
@@ -251,7 +255,7 @@ class Serving:
             pod, "Warning", "DeviceClash", f"a device was given to {names} at the same time"
         )
         log.warning("device_clash", rivals=names, gated=is_gated(pod))
-        if not is_gated(pod) or not await self.tools.retraction.now(key, pod, cause="clash"):
+        if not is_gated(pod) or not await self.tools.retraction.now(key, pod, held, cause="clash"):
             return False
         self.tools.rivals.forget(key)
         self.look_again(key, 0.0)
@@ -280,14 +284,19 @@ class Serving:
         """Say why the pod waits; what it holds of an attempt that cannot be completed is given back."""
         await self._tell(key, pod, notes, reason, sentence)
         if is_gated(pod) and self._holds_a_part(pod):
-            await self.tools.retraction.now(key, pod, cause="partial")
+            await self.tools.retraction.now(key, pod, claims_of(self.tools.picture, pod), cause="partial")
         if seconds := self.tools.avoidance.seconds_left(key):
             self.look_again(key, seconds)
 
-    def _given(self, pod: Json) -> list[Json]:
+    def _given(self, pod: Json, notes: _Notes) -> list[Json]:
         """The pod's claims that Dovetail allocated."""
-        mine = claims_of(self.tools.picture, pod)
-        return [claim for claim in mine if claims.is_allocated(claim) and claims.is_written_by_us(claim)]
+        found = {key_of(claim): claim for claim in claims_of(self.tools.picture, pod)}
+        for key in notes.given:
+            if (claim := self.tools.picture.find(CLAIM, key)) is not None:
+                found[key] = claim
+        return [
+            each for each in found.values() if claims.is_allocated(each) and claims.is_written_by_us(each)
+        ]
 
     def _lacks_devices(self, pod: Json) -> bool:
         return any(not claims.is_allocated(claim) for claim in claims_of(self.tools.picture, pod))
@@ -307,6 +316,9 @@ class Serving:
             notes.waits_for, notes.since = reason, self.tools.clock()
             log.info("pod_waits", reason=reason, sentence=sentence)
             self.tools.notices.say(pod, "Warning", reason, sentence)
+            for claim in claims_of(self.tools.picture, pod):
+                if repr(claim["metadata"]["name"]) in sentence:
+                    self.tools.notices.say(claim, "Warning", reason, sentence)
         if seconds := await self.tools.conditions.wait(pod, reason, sentence):
             self.look_again(key, seconds)
 

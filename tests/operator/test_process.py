@@ -1,0 +1,129 @@
+"""The operator as a process: started in both ways, stopped by SIGTERM."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from time import monotonic
+from typing import Any
+
+from dovetail.embedded import EmbeddedCluster
+from tests.operator.worlds import claim, pairs, pod, running_pod
+
+RUN = ("-m", "dovetail", "run")
+KOPF_RUN = ("-m", "kopf", "run", "--standalone", "--all-namespaces", "-m", "dovetail.app")
+QUICK = {"DOVETAIL_LISTEN": "", "DOVETAIL_CLAIM_GENERATION": "always", "DOVETAIL_LEASE_SECONDS": "2"}
+
+
+class Process:
+    """A running operator and its log."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.lines: list[dict[str, Any]] = []
+
+    async def event(self, name: str) -> dict[str, Any]:
+        """Read the log up to the first event of this name."""
+        stream = self.process.stderr
+        assert stream is not None
+        async with asyncio.timeout(45):
+            async for line in stream:
+                entry = json.loads(line) if line.startswith(b"{") else {"event": line.decode()}
+                self.lines.append(entry)
+                if entry["event"] == name:
+                    return entry
+        raise AssertionError(f"{name} was not logged: {self.lines}")
+
+    async def stop(self) -> tuple[int, float]:
+        """Ask it to end; the answer is the exit code and how many seconds that took."""
+        before = monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        await self.process.communicate()
+        return self.process.returncode or 0, monotonic() - before
+
+
+@asynccontextmanager
+async def started(*command: str, extra: Sequence[str] = ()) -> AsyncIterator[Process]:
+    """An operator process that is ready; killed at the end if it still runs."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *command,
+        *extra,
+        env=os.environ | QUICK | {"PYTHONPATH": "operator"},
+        stderr=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.DEVNULL,
+        limit=2**24,
+    )
+    operator = Process(process)
+    try:
+        await operator.event("operator_ready")
+        yield operator
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+async def test_kopf_runs_the_operator_as_well(cluster: EmbeddedCluster) -> None:
+    """`kopf run -m dovetail.app` serves pods, with settings from the environment."""
+    cluster.load(*pairs())
+    async with started(*KOPF_RUN) as operator:
+        cluster.create(pod())
+        await cluster.wait_for("Pod", running_pod("p"))
+
+        code, seconds = await operator.stop()
+
+    assert code == 0
+    assert seconds < 5
+
+
+async def test_sigterm_finishes_the_write_under_way(cluster: EmbeddedCluster) -> None:
+    """The status is on its way when SIGTERM comes: it arrives, and the process ends within five seconds."""
+    cluster.load(*pairs())
+    cluster.create(claim("mine"))
+    async with started(*RUN) as operator:
+        held = cluster.faults.hold("PUT", "resourceclaims/status")
+        cluster.create(pod(claim="mine"))
+        await held.arrived.wait()
+        stopping = asyncio.create_task(operator.stop())
+        await asyncio.sleep(0.3)
+        held.release()
+        code, seconds = await stopping
+
+    assert code == 0
+    assert seconds < 5
+    assert cluster.get("ResourceClaim", "mine")["status"]["allocation"]
+    assert not cluster.get("Lease", "dovetail", "kube-system")["spec"]["holderIdentity"]
+
+
+async def test_a_write_without_an_end_does_not_keep_the_process(cluster: EmbeddedCluster) -> None:
+    """The API server never answers: the process ends within five seconds all the same."""
+    cluster.load(*pairs())
+    cluster.create(claim("mine"))
+    async with started(*RUN) as operator:
+        held = cluster.faults.hold("PUT", "resourceclaims/status")
+        cluster.create(pod(claim="mine"))
+        await held.arrived.wait()
+
+        _, seconds = await operator.stop()
+        held.release()
+
+    assert seconds < 5
+
+
+async def test_a_process_that_cannot_start_ends_with_a_sentence(cluster: EmbeddedCluster) -> None:
+    """Exit code 1, and the log names the reason."""
+    cluster.faults.fail("GET", "", status=403, times=100)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *RUN,
+        env=os.environ | QUICK | {"PYTHONPATH": "operator", "KUBECONFIG": "/nonexistent"},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, log = await asyncio.wait_for(process.communicate(), 45)
+
+    assert process.returncode == 1
+    assert b"operator_cannot_start" in log
