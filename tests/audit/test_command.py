@@ -115,6 +115,15 @@ def test_a_malformed_claim_is_a_finding(tmp_path: Path) -> None:
     assert result.stdout.startswith("Unreadable: ResourceClaim default/a is malformed")
 
 
+def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    """What somebody wrote into a dump cannot drive the terminal of who audits it."""
+    hostile = claim("a\x1b[2J", "d0")
+    result = run("--from", dump(tmp_path, hostile))
+    assert result.exit_code == 1
+    assert "\x1b" not in result.stdout
+    assert "default/a\N{REPLACEMENT CHARACTER}[2J" in result.stdout
+
+
 def test_no_cluster_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Exit code 2 where there is nothing to audit."""
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))

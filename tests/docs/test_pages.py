@@ -11,6 +11,9 @@ from dovetail.cli.app import COMMANDS
 from dovetail.core.findings import Fault
 from dovetail.core.ownership_status import FenceReason
 from dovetail.core.reasons import Reason
+from dovetail.services.audit import Auditor
+from dovetail.services.metrics import Metrics, WaitingPods
+from dovetail.services.mind import Mind
 from dovetail.services.settings import Settings
 from tests.docs.pages import DEMO, ROOT, Command, commands, excerpt, pages, run_demo
 
@@ -109,6 +112,18 @@ def _shown(default: Any) -> str:
 def test_every_reason_is_explained(page: str, words: list[str]) -> None:
     """Each word that a user can meet in a condition or finding has its row."""
     assert set(words) <= set(first_cells(DOCS / page))
+
+
+def test_every_metric_is_listed() -> None:
+    """docs/operators/metrics.md has a row per metric, named as Prometheus shows it."""
+    page = (OPERATORS / "metrics.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `(dovetail_\w+)", page, re.MULTILINE))
+    metrics = Metrics()
+    metrics.registry.register(WaitingPods(list))
+    Auditor(mind=Mind.__new__(Mind), metrics=metrics, seconds=60)
+    suffix = {"counter": "_total"}
+    served = {family.name + suffix.get(family.type, "") for family in metrics.registry.collect()}
+    assert listed == served
 
 
 def test_every_command_is_mentioned() -> None:
