@@ -12,7 +12,7 @@ from dovetail.core.inventory import Inventory
 from dovetail.core.offers import NodeOffer
 from dovetail.core.outcome import Cut, DoesNotFit, Fits, Placement, RequestInvalid
 from dovetail.core.ranking import State, best, keep
-from dovetail.core.refusals import DropConstraint, Help, NodeStory, PoolCause
+from dovetail.core.refusals import DropConstraint, Help, NodeStory, PoolCause, Release, ShareClaim
 from dovetail.core.requests import Asked, label_of, read_requests
 from dovetail.core.results import fits
 from dovetail.core.search import Found, most_points
@@ -151,6 +151,7 @@ class _Question:
                 release = release_on(self._inventory, offer, self._board(offer), budget)
                 if release is not None:
                     yield release
+                    yield from self._share_help(release)
                     return
         except BudgetSpent:
             return
@@ -162,6 +163,13 @@ class _Question:
                 if isinstance(question.answer(node, self._inventory.offers.state(node)), Found):
                     yield DropConstraint(label_of(self._claims[index]), attribute, node)
                     break
+
+    def _share_help(self, release: Release) -> Iterator[Help]:
+        for holder in release.holders:
+            for claim in self._claims:
+                if self._inventory.asks_alike(*holder, claim):
+                    yield ShareClaim(holder, label_of(claim))
+                    return
 
     def _board(self, offer: NodeOffer) -> Board:
         boards = self.known.boards

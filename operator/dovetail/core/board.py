@@ -355,7 +355,7 @@ def _tainted(alternative: Alternative, selected: int, offer: NodeOffer) -> int:
 
 def _costs(offer: NodeOffer) -> Iterator[tuple[int, tuple[tuple[PooledCounter, int], ...]]]:
     for index, (pool, start) in enumerate(zip(offer.pools, offer.starts, strict=True)):
-        if not pool.counters:
+        if not pool.layout.counters:
             continue
         for position, device in enumerate(pool.devices):
             if device.consumes:

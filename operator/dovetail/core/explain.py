@@ -7,13 +7,13 @@ from dovetail.core.refusals import (
     Cause,
     ConstraintStory,
     DropConstraint,
-    Help,
     NodeStory,
     PoolCause,
     PoolRefusal,
     Release,
     RequestStory,
     Share,
+    ShareClaim,
 )
 
 MOST_STORIES = 3
@@ -44,8 +44,14 @@ def explain(refused: DoesNotFit) -> str:
     if rest:
         parts.append(f"{_count(rest, 'more node')} for other reasons")
     sentence = "; ".join(parts)
-    if refused.help:
-        sentence += f"; it would fit {' or '.join(map(_help, refused.help[:2]))}"
+    would = [_help(given) for given in refused.help if not isinstance(given, ShareClaim)]
+    if would:
+        sentence += f"; it would fit {' or '.join(would[:2])}"
+    if any(isinstance(given, ShareClaim) for given in refused.help):
+        sentence += (
+            "; a template gives each pod a claim of its own, so pods that are to share a device "
+            "must name one ResourceClaim"
+        )
     return f"Nothing fits: {sentence}."
 
 
@@ -136,7 +142,7 @@ def _together(constraints: Sequence[ConstraintStory]) -> Iterator[str]:
         yield f"no choice of devices satisfies all constraints on {_names(attributes)} together"
 
 
-def _help(given: Help) -> str:
+def _help(given: DropConstraint | Release) -> str:
     match given:
         case DropConstraint(claim, attribute, node):
             return f"on node {node} without the constraint of claim {claim} on {attribute}"

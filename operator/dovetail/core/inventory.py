@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from types import MappingProxyType
 
-from dovetail.api.claims import DeviceClass, DeviceResult, ResourceClaim
+from dovetail.api.claims import POD_CLAIM_NAME, DeviceClass, DeviceResult, ResourceClaim
 from dovetail.api.nodes import Node
 from dovetail.api.slices import Amount, DeviceTaintRule, ResourceSlice
 from dovetail.core.attributes import Mappings
@@ -55,6 +56,7 @@ class Inventory:
         self._reader = Reader()
         self._claims: dict[tuple[str, str], tuple[Hold, ...]] = {}
         self._holders: dict[DeviceKey, Counter[Holder]] = {}
+        self._generated: dict[tuple[str, str], bytes] = {}
         self.offers = Offers(features)
         """For the allocator: what each node is offered."""
         self.memory = Memory()
@@ -125,10 +127,16 @@ class Inventory:
         results = allocation.devices.results if allocation else ()
         holds = tuple(_hold(result) for result in results if not result.admin_access)
         self._replace(claim.metadata.namespace, claim.metadata.name, holds)
+        wishes = wishes_of_generated(claim)
+        if holds and wishes is not None:
+            self._generated[claim.key] = wishes
+        else:
+            self._generated.pop(claim.key, None)
 
     def drop_claim(self, namespace: str, name: str) -> None:
         """Forget a claim: what it held is free."""
         self._replace(namespace, name, ())
+        self._generated.pop((namespace, name), None)
 
     def _replace(self, namespace: str, name: str, holds: tuple[Hold, ...]) -> None:
         key = (namespace, name)
@@ -210,6 +218,11 @@ class Inventory:
         """What a claim holds."""
         return self._claims.get((namespace, name), ())
 
+    def asks_alike(self, namespace: str, name: str, claim: ResourceClaim) -> bool:
+        """Whether a holder and this claim were both made from templates and ask for the same."""
+        wishes = self._generated.get((namespace, name))
+        return wishes is not None and wishes == wishes_of_generated(claim)
+
     def pools(self) -> tuple[PoolStatus, ...]:
         """Every pool and what became of it, sorted."""
         return tuple(
@@ -235,6 +248,13 @@ class Inventory:
             for device in content.devices
             for name in device.view.attributes
         )
+
+
+def wishes_of_generated(claim: ResourceClaim) -> bytes | None:
+    """What a claim that was made from a template asks for, in short; None for any other claim."""
+    if POD_CLAIM_NAME not in claim.metadata.annotations:
+        return None
+    return blake2b(claim.spec.model_dump_json().encode(), digest_size=16).digest()
 
 
 def _hold(result: DeviceResult) -> Hold:

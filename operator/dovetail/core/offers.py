@@ -320,8 +320,7 @@ class Offers:
     def _shape_of(self, pool: PoolOffer) -> Hashable:
         """Equal for pools that offer the same, whatever they are called."""
         contents = tuple([(self._sameness.number(one.content), one.skips) for one in pool.slices])
-        counters = tuple(sorted([(name, tuple(sorted(c.items()))) for name, c in pool.counters.items()]))
-        return (contents, counters, pool.here)
+        return (contents, pool.layout.declared, pool.here)
 
     def _state_of(self, offer: NodeOffer) -> int:
         keys = tuple(usage_of(pool, self.features).key for pool in offer.pools)

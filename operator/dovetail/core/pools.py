@@ -1,12 +1,13 @@
 """Pools: which slices count for a node, and what the pool offers there (allocation-rules 2.1)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dovetail.core.features import Features
 from dovetail.core.holdings import PoolHoldings
 from dovetail.core.labels import Labels
+from dovetail.core.layout import Layout, layout_of
 from dovetail.core.published import OfferedDevice, PublishedSlice
 from dovetail.core.refusals import PoolCause, PoolRefusal
 from dovetail.core.values import DeviceKey, PoolKey
@@ -25,13 +26,16 @@ class PoolOffer:
 
     key: PoolKey
     slices: tuple[PublishedSlice, ...]
-    devices: tuple[OfferedDevice, ...]
+    layout: Layout
     here: int
-    counters: Mapping[str, Mapping[str, int]]
     holdings: PoolHoldings
-    index: Mapping[str, int]
     cached: "tuple[int, Usage] | None" = None
     """What is in use, as of a stamp of the holdings; kept by `usage_of`."""
+
+    @property
+    def devices(self) -> tuple[OfferedDevice, ...]:
+        """The devices in order."""
+        return self.layout.devices
 
     @property
     def has_binding_conditions(self) -> bool:
@@ -119,7 +123,12 @@ class Pool:
         newest = [published for published in self.newest() if _groups_understood(published, features)]
         if not newest:
             return None
-        return self._count_refusal(newest, newest) or self._refuse(newest, [], features)
+        refusal = self._count_refusal(newest, newest)
+        if refusal is not None:
+            return refusal
+        offering = [published for published in newest if not _is_for_counters(published, features)]
+        problem = layout_of(offering, newest, counts=features.partitionable_devices).problem
+        return PoolRefusal(self.key, PoolCause.INVALID, problem) if problem else None
 
     def _complete(
         self, kept: list[PublishedSlice], node: str, labels: Labels, features: Features
@@ -137,8 +146,14 @@ class Pool:
             ]
             names = {published.name for published in kept}
             rest = sorted((other for other in everything if other.name not in names), key=_by_name)
-        refusal = self._count_refusal(kept, [*kept, *rest]) or self._refuse(kept, rest, features)
-        return refusal or self._offer(kept, rest, node, labels, features)
+        refusal = self._count_refusal(kept, [*kept, *rest])
+        if refusal is not None:
+            return refusal
+        offering = [published for published in kept if not _is_for_counters(published, features)]
+        layout = layout_of(offering, [*kept, *rest], counts=features.partitionable_devices)
+        if layout.problem:
+            return PoolRefusal(self.key, PoolCause.INVALID, layout.problem)
+        return self._offer(offering, layout, _here(offering, node, labels))
 
     def _count_refusal(
         self, kept: Sequence[PublishedSlice], known: Sequence[PublishedSlice]
@@ -155,40 +170,12 @@ class Pool:
             f"{len(known)} of {counts[0]} slices of generation {kept[0].generation}",
         )
 
-    def _refuse(
-        self, kept: Sequence[PublishedSlice], rest: Sequence[PublishedSlice], features: Features
-    ) -> PoolRefusal | None:
-        problem = _duplicate_device(kept, features)
-        if not problem and features.partitionable_devices:
-            problem = _counter_problem([*kept, *rest])
-        return PoolRefusal(self.key, PoolCause.INVALID, problem) if problem else None
-
-    def _offer(
-        self,
-        kept: Sequence[PublishedSlice],
-        rest: Sequence[PublishedSlice],
-        node: str,
-        labels: Labels,
-        features: Features,
-    ) -> PoolOffer:
-        kept_devices = [published for published in kept if not _is_for_counters(published, features)]
-        here = _here(kept_devices, node, labels)
-        identity = (tuple(map(id, kept)), tuple(map(id, rest)), here)
+    def _offer(self, slices: Sequence[PublishedSlice], layout: Layout, here: int) -> PoolOffer:
+        identity = (layout, tuple(map(id, slices)), here)
         offer = self._offers.get(identity)
         if offer is None:
-            offer = self._offers[identity] = self._new_offer(kept_devices, [*kept, *rest], here, features)
+            offer = self._offers[identity] = PoolOffer(self.key, tuple(slices), layout, here, self.holdings)
         return offer
-
-    def _new_offer(
-        self,
-        kept: Sequence[PublishedSlice],
-        everything: Sequence[PublishedSlice],
-        here: int,
-        features: Features,
-    ) -> PoolOffer:
-        counters = dict(_counters(everything)) if features.partitionable_devices else {}
-        devices, index = _joined(kept)
-        return PoolOffer(self.key, tuple(kept), devices, here, counters, self.holdings, index)
 
 
 def _by_name(published: PublishedSlice) -> str:
@@ -226,51 +213,3 @@ def _here(slices: Sequence[PublishedSlice], node: str, labels: Labels) -> int:
             mask |= ((1 << len(devices)) - 1) << start
         start += len(devices)
     return mask
-
-
-def _joined(slices: Sequence[PublishedSlice]) -> tuple[tuple[OfferedDevice, ...], Mapping[str, int]]:
-    """All devices in order, and the place of each by name."""
-    if len(slices) == 1:
-        return slices[0].content.devices, slices[0].content.index
-    devices = tuple(device for published in slices for device in published.content.devices)
-    return devices, {device.name: place for place, device in enumerate(devices)}
-
-
-def _duplicate_device(slices: Sequence[PublishedSlice], features: Features) -> str:
-    devices, index = _joined([one for one in slices if not _is_for_counters(one, features)])
-    if len(index) == len(devices):
-        return ""
-    twice = next(device.name for place, device in enumerate(devices) if index[device.name] != place)
-    return f"two devices are called {twice!r}"
-
-
-def _counters(slices: Sequence[PublishedSlice]) -> Iterator[tuple[str, Mapping[str, int]]]:
-    return (counters for published in slices for counters in published.content.counter_sets)
-
-
-def _counter_problem(slices: Sequence[PublishedSlice]) -> str:
-    sets: dict[str, Mapping[str, int]] = {}
-    for name, counters in _counters(slices):
-        if name in sets:
-            return f"two counter sets are called {name!r}"
-        sets[name] = counters
-    for published in slices:
-        if published.is_counters or not published.content.consumes:
-            continue
-        for device in published.content.devices:
-            for part in device.consumes:
-                problem = _consumption_problem(device.name, part.counter_set, dict(part.amounts), sets)
-                if problem:
-                    return problem
-    return ""
-
-
-def _consumption_problem(
-    device: str, counter_set: str, amounts: Mapping[str, int], sets: Mapping[str, Mapping[str, int]]
-) -> str:
-    if counter_set not in sets:
-        return f"device {device!r} consumes counters of {counter_set!r}, which no slice declares"
-    unknown = sorted(amounts.keys() - sets[counter_set].keys())
-    if unknown:
-        return f"device {device!r} consumes counter {unknown[0]!r}, which {counter_set!r} lacks"
-    return ""

@@ -143,5 +143,13 @@ class Release:
     node: str
 
 
-Help = DropConstraint | Release
+@dataclass(frozen=True, slots=True)
+class ShareClaim:
+    """`holder` came from the same template as the claim that waits: only one named claim can be shared."""
+
+    holder: tuple[str, str]
+    claim: str
+
+
+Help = DropConstraint | Release | ShareClaim
 """What would make the claims fit."""

@@ -1,12 +1,13 @@
 """What of an offer is in use: masks of free and shared devices, capacity, counters and groups."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from dovetail.core.features import Features
 from dovetail.core.groups import Companions, joined
 from dovetail.core.holdings import Hold, PoolHoldings
+from dovetail.core.layout import Layout
 from dovetail.core.pools import PoolOffer
 from dovetail.core.published import CounterKey
 
@@ -41,25 +42,21 @@ def usage_without(offer: PoolOffer, holds: Iterable[Hold], features: Features) -
     return _read(offer, offer.holdings.without(holds), features)
 
 
-@lru_cache(maxsize=1024)
-def _idle(size: int) -> Usage:
-    """The state of so many devices of which none is in use, where there are no counters."""
-    free = (1 << size) - 1
-    return Usage(free, 0, {}, {}, {}, (free, 0, (), (), ()))
+@lru_cache(maxsize=4096)
+def _idle(layout: Layout) -> Usage:
+    """The state of which nothing is in use."""
+    free = (1 << len(layout.devices)) - 1
+    return Usage(free, 0, {}, dict(_left(layout, {})), {}, (free, 0, (), (), ()))
 
 
 def _read(offer: PoolOffer, holdings: PoolHoldings, features: Features) -> Usage:
-    if holdings.is_empty and not offer.counters:
-        return _idle(len(offer.devices))
-    free, shared = _masks(offer, holdings, features)
-    consumed = _consumed(offer, holdings)
-    used = holdings.counters_used() if offer.counters else {}
-    left = {
-        (name, counter): value - used.get((name, counter), 0)
-        for name, counters in offer.counters.items()
-        for counter, value in counters.items()
-    }
-    companions = _companions(holdings) if features.compatibility_groups and offer.counters else {}
+    layout = offer.layout
+    if holdings.is_empty:
+        return _idle(layout)
+    free, shared = _masks(layout, holdings, features)
+    consumed = _consumed(layout, holdings)
+    used = holdings.counters_used() if layout.counters else {}
+    companions = _companions(holdings) if features.compatibility_groups and layout.counters else {}
     key = (
         free,
         shared,
@@ -67,29 +64,35 @@ def _read(offer: PoolOffer, holdings: PoolHoldings, features: Features) -> Usage
         tuple(sorted(used.items())),
         tuple(sorted((name, tuple(sorted(c.groups)), c.groupless) for name, c in companions.items())),
     )
-    return Usage(free, shared, consumed, left, companions, key)
+    return Usage(free, shared, consumed, dict(_left(layout, used)), companions, key)
 
 
-def _masks(offer: PoolOffer, holdings: PoolHoldings, features: Features) -> tuple[int, int]:
+def _left(layout: Layout, used: Mapping[CounterKey, int]) -> Iterator[tuple[CounterKey, int]]:
+    for name, counters in layout.counters.items():
+        for counter, value in counters.items():
+            yield (name, counter), value - used.get((name, counter), 0)
+
+
+def _masks(layout: Layout, holdings: PoolHoldings, features: Features) -> tuple[int, int]:
     taken = shared = 0
     for name in holdings.whole:
-        if name in offer.index:
-            taken |= 1 << offer.index[name]
+        if name in layout.index:
+            taken |= 1 << layout.index[name]
     for name in holdings.shares:
-        if name in offer.index:
-            bit = 1 << offer.index[name]
+        if name in layout.index:
+            bit = 1 << layout.index[name]
             shared |= bit
             # A device that is no longer shareable is free again when its last share is gone.
-            if not (features.consumable_capacity and offer.devices[offer.index[name]].multi):
+            if not (features.consumable_capacity and layout.devices[layout.index[name]].multi):
                 taken |= bit
-    return ~taken & ((1 << len(offer.devices)) - 1), shared
+    return ~taken & ((1 << len(layout.devices)) - 1), shared
 
 
-def _consumed(offer: PoolOffer, holdings: PoolHoldings) -> dict[int, Mapping[str, int]]:
+def _consumed(layout: Layout, holdings: PoolHoldings) -> dict[int, Mapping[str, int]]:
     return {
-        offer.index[name]: {capacity: amount for capacity, amount in amounts.items() if amount}
+        layout.index[name]: {capacity: amount for capacity, amount in amounts.items() if amount}
         for name, amounts in holdings.consumed.items()
-        if name in offer.index
+        if name in layout.index
     }
 
 
