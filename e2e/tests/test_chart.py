@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import re
+import subprocess
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
@@ -11,7 +14,21 @@ import pytest_asyncio
 
 from dovetail.services.rights import rights_needed
 from dovetail.services.settings import Settings
-from e2e.harness import OPERATOR_ACCOUNT, OPERATOR_NAMESPACE, ApiError, Cluster, Kube, Object, charts, objects
+from e2e import build
+from e2e.harness import (
+    OPERATOR_ACCOUNT,
+    OPERATOR_NAMESPACE,
+    ApiError,
+    Cluster,
+    ControlPlane,
+    Kube,
+    Object,
+    Options,
+    charts,
+    objects,
+)
+from e2e.harness.kube import established
+from e2e.tests.test_ownership import ownership
 
 GATE = objects.GATE
 FOREIGN = "example.com/quota"
@@ -287,3 +304,54 @@ async def until_refused(cluster: Cluster, manifest: Object, namespace: str) -> s
         await cluster.kube.delete(manifest["kind"], manifest["metadata"]["name"], namespace)
         await cluster.kube.wait_gone(manifest["kind"], manifest["metadata"]["name"], namespace)
     raise AssertionError(f"{manifest['metadata']['name']} was never refused")
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def bare() -> AsyncIterator[ControlPlane]:
+    """An API server on which nothing was installed yet."""
+    plane = ControlPlane(Options(controllers=(), scheduler=False, kwok=False))
+    await plane.start()
+    yield plane
+    await plane.stop()
+
+
+async def helm(plane: ControlPlane, words: str) -> str:
+    """Run Helm as the pages have it; returns what it printed."""
+    program = build.build([group for group in build.GROUPS if group.name == "helm"])["helm"]
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [str(program), *words.split()[1:], "--kubeconfig", str(plane.kubeconfig)],
+        cwd=objects.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def told(page: str, command: str) -> str:
+    """The command of a page that begins so, as the page has it."""
+    text = (objects.ROOT / "docs" / "operators" / page).read_text()
+    lines: list[str] = re.findall(r"(helm [^\n`]+)", text)
+    return next(line for line in lines if line.startswith(command))
+
+
+async def test_helm_installs_upgrades_and_uninstalls(bare: ControlPlane) -> None:
+    """The commands of the pages work in turn; definitions, and objects of their kinds, stay at the end."""
+    kube = bare.kube
+    notes = await helm(bare, told("install.md", "helm install"))
+    assert "kubectl label namespace NAME dovetail.dev/gate=enabled" in notes
+    assert await kube.find("MutatingAdmissionPolicy", "dovetail-system-dovetail-gate")
+    assert await kube.find("apps/v1/Deployment", "dovetail", OPERATOR_NAMESPACE)
+    await kube.wait_for("CustomResourceDefinition", "deviceownerships.dovetail.dev", established)
+    await kube.create(ownership())
+
+    await helm(bare, told("upgrade.md", "helm upgrade"))
+    await helm(bare, told("uninstall.md", "helm upgrade"))
+    assert await kube.list("MutatingAdmissionPolicy") == ()
+    await helm(bare, told("uninstall.md", "helm uninstall"))
+
+    assert await kube.find("ClusterRole", "dovetail-system-dovetail") is None
+    assert await kube.find("apps/v1/Deployment", "dovetail", OPERATOR_NAMESPACE) is None
+    assert await kube.find("DeviceOwnership", "gpus")
