@@ -33,13 +33,12 @@ class Healing:
         picture: Picture,
         metrics: Metrics,
         resync_seconds: float,
-        healed: Callable[[], None],
     ) -> None:
         self._reader = reader
         self._picture = picture
         self._metrics = metrics
         self._resync = resync_seconds
-        self._healed = healed
+        self._healed: Callable[[], None] = lambda: None
         self._gaps: set[Kind] = set()
         self._gap = asyncio.Event()
         self._attempted = monotonic()
@@ -49,6 +48,10 @@ class Healing:
         """A watch of the kind began anew: what vanished meanwhile was not reported."""
         self._gaps.add(kind)
         self._gap.set()
+
+    def on_healed(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever everything was compared with complete lists."""
+        self._healed = listener
 
     async def first(self) -> None:
         """List everything for the first time; raises where that is not possible."""
