@@ -95,11 +95,13 @@ async def _audit_cluster(settle: float) -> tuple[World, tuple[Finding, ...]]:
 
 
 async def _read_cluster() -> list[dict[str, Any]]:
-    from dovetail.api.kinds import OPTIONAL, WATCHED
+    from dovetail.api import kinds as api
     from dovetail.services.farewell import visit
 
+    # Claims come first: a pod that goes while the lists are read leaves a reservation that settles.
+    wanted = (api.CLAIM, api.POD, api.SLICE, api.CLASS, api.NODE, api.MAPPING, api.OWNERSHIP)
     async with visit() as cluster:
-        kinds = [kind for kind in WATCHED if kind not in OPTIONAL or await cluster.reader.is_served(kind)]
+        kinds = [kind for kind in wanted if kind not in api.OPTIONAL or await cluster.reader.is_served(kind)]
         listings = [await cluster.reader.list_all(kind) for kind in kinds]
     return [body for listing in listings for body in listing.items]
 

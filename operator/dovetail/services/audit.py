@@ -7,6 +7,7 @@ from time import time
 import structlog
 from prometheus_client import Gauge
 
+from dovetail.api.kinds import CLAIM, CLASS, OWNERSHIP, POD, SLICE
 from dovetail.core.audit import Evidence, audit, lasting
 from dovetail.core.cel import Memory
 from dovetail.core.findings import TRANSIENT, Fault, Finding
@@ -18,6 +19,9 @@ from dovetail.services.mind import Mind
 from dovetail.services.picture import Change
 
 log = structlog.get_logger(__name__)
+
+TELLING = frozenset({CLAIM, POD, SLICE, CLASS, OWNERSHIP})
+"""Kinds whose changes can make a finding, or end one; nodes report too often to count."""
 
 LOGGED_AT_ONCE = 20
 """How many new findings one audit logs; the metric counts them all."""
@@ -68,7 +72,8 @@ class Auditor:
 
     def follow(self, change: Change) -> None:
         """The picture changed: the next audit may find something else."""
-        self._changed = True
+        if change.kind in TELLING:
+            self._changed = True
 
     async def run(self) -> None:
         """Audit for ever, while it is open."""
