@@ -10,6 +10,7 @@ from typing import Any
 import kopf
 import structlog
 
+from dovetail.api.depth import allow_deep_json
 from dovetail.cluster.connection import read_credentials
 from dovetail.errors import DovetailError
 from dovetail.handlers import watching
@@ -21,6 +22,8 @@ from dovetail.services.settings import Settings
 __all__ = ["run", "watching"]
 
 log = structlog.get_logger(__name__)
+
+allow_deep_json()
 
 
 @kopf.on.startup(errors=kopf.ErrorsMode.PERMANENT)

@@ -214,3 +214,19 @@ def test_nothing_is_left_of_what_came_and_went() -> None:
     assert world._references._made_for == {}
     assert world._references._named_by == {}
     assert world._references._pods_by_uid == {}
+
+
+def test_parameters_that_nest_without_end_make_their_claim_malformed() -> None:
+    """In spec or status; the devices stay taken, and reading it costs no more than any other claim."""
+    deep: object = "x"
+    for _ in range(5000):
+        deep = [deep]
+    config = [{"opaque": {"driver": GPU, "parameters": {"p": deep}}}]
+    held = claim(status=allocated("n1", "dev-0"))
+    in_spec = held | {"spec": {"devices": {"config": config}}}
+    in_status = copy.deepcopy(held)
+    in_status["status"]["allocation"]["devices"]["config"] = config
+    for body in (in_spec, in_status):
+        world = world_of(*hardware("n1"), body)
+        assert "nested more than" in world.problems["ResourceClaim", ("default", "claim")].reason
+        assert holders(world, "dev-0") == ["claim"]

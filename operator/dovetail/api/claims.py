@@ -1,9 +1,8 @@
 """ResourceClaim, ResourceClaimTemplate and DeviceClass (resource.k8s.io/v1)."""
 
-from typing import Any
-
 from pydantic import Field
 
+from dovetail.api.depth import Shallow
 from dovetail.api.meta import KubernetesObject, Listed, Mapped, Model, ObjectMeta
 from dovetail.api.selection import NodeSelector, Toleration
 from dovetail.api.slices import Amount
@@ -89,7 +88,7 @@ class OpaqueConfig(Model):
     """Parameters for one driver, which only that driver understands."""
 
     driver: str
-    parameters: Any = None
+    parameters: Shallow = None
 
 
 class DeviceConfig(Model):
@@ -132,7 +131,7 @@ class DeviceAllocation(Model):
     """The devices of an allocation. Configuration is carried raw: only drivers understand it."""
 
     results: Listed[DeviceResult] = ()
-    config: Listed[Any] = ()
+    config: Listed[Shallow] = ()
 
 
 class AllocationResult(Model):

@@ -116,10 +116,13 @@ class KubernetesObject(Model):
             raise ObjectInvalid(cls.__name__, _name_in(body), f"{field}: {wrong}") from error
 
 
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {field: _without_nulls(part) for field, part in value.items() if part is not None}
-    return [_without_nulls(part) for part in value] if isinstance(value, list) else value
+def _without_nulls(value: Any, levels: int = 40) -> Any:
+    """No field that we read lies deeper than so many levels; what a tenant writes may."""
+    if levels and isinstance(value, dict):
+        return {field: _without_nulls(part, levels - 1) for field, part in value.items() if part is not None}
+    if levels and isinstance(value, list):
+        return [_without_nulls(part, levels - 1) for part in value]
+    return value
 
 
 def _name_in(body: Mapping[str, Any]) -> str:
