@@ -54,6 +54,40 @@ async def test_each_missing_right_is_named(bare: EmbeddedCluster, wire: Wire) ->
     assert [str(right) for right in missing] == ["update resourceclaims.resource.k8s.io/binding"]
 
 
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_a_busy_server_is_asked_again_for_rights(
+    bare: EmbeddedCluster, wire: Wire, status: int
+) -> None:
+    """Three answers fail: no right is taken for missing, and the start goes on."""
+    settings = Settings(listen="")
+    cluster = await examine(Reader(wire), settings)
+    bare.faults.fail("POST", "selfsubjectaccessreviews", status=status, times=3, retry_after_seconds=0)
+
+    missing = await missing_rights(Pen(wire, permit=lambda: None), settings, cluster, "kube-system")
+
+    await wire.close()
+    assert missing == ()
+
+
+async def test_a_server_that_emulates_an_older_version_has_its_gates(
+    bare: EmbeddedCluster, wire: Wire
+) -> None:
+    """Taints came with 1.36: a 1.37 that emulates 1.34 is named as such, and does not have them."""
+
+    class Emulating(Reader):
+        """A server whose metrics say nothing."""
+
+        @override
+        async def read_json(self, path: str) -> dict[str, str]:
+            return {"gitVersion": "v1.37.2", "minor": "37", "emulationMajor": "1", "emulationMinor": "34"}
+
+    cluster = await examine(Emulating(wire), Settings(listen=""))
+
+    await wire.close()
+    assert cluster.version == "v1.37.2 emulating 1.34"
+    assert (cluster.features.device_taints, cluster.features.admin_access) == (False, True)
+
+
 async def test_readiness_names_the_missing_right(
     bare: EmbeddedCluster, operator: OperatorStarter, unused_tcp_port: int
 ) -> None:

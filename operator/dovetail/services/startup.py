@@ -10,6 +10,7 @@ import structlog
 from dovetail.api.kinds import ACCESS_REVIEW, CLAIM, OPTIONAL
 from dovetail.cluster.pen import Pen
 from dovetail.cluster.reader import Reader
+from dovetail.cluster.retries import patiently
 from dovetail.core.features import GATES, Features
 from dovetail.errors import ClusterError, DovetailError, NotFound
 from dovetail.services.rights import Right, rights_needed
@@ -43,6 +44,7 @@ class Cluster:
     """What was found out about the cluster."""
 
     version: str
+    """The server's version, and the one that it emulates where that is another."""
     features: Features
     optional: frozenset[str]
     """The plurals of the optional kinds that it serves."""
@@ -51,7 +53,7 @@ class Cluster:
 async def examine(reader: Reader, settings: Settings) -> Cluster:
     """Find out what the cluster can do; raises `ClusterUnsuited` where it cannot be served at all."""
     version = await reader.read_json("/version")
-    name = str(version.get("gitVersion", "unknown"))
+    name = _name_of(version)
     if not await reader.is_served(CLAIM):
         raise ClusterUnsuited(
             f"Kubernetes {name} does not serve {CLAIM.api_version} ResourceClaims, "
@@ -84,7 +86,8 @@ async def _may(pen: Pen, right: Right) -> bool:
         "spec": {"resourceAttributes": {name: value for name, value in attributes.items() if value}},
     }
     try:
-        answer = await pen.create(ACCESS_REVIEW, "", body)
+        # A review changes nothing, so that it may be asked again.
+        answer = await patiently(lambda: pen.create(ACCESS_REVIEW, "", body))
     except NotFound:
         # A server without authorization lets everything through.
         return True
@@ -103,6 +106,17 @@ async def _gates(reader: Reader, minor: int) -> dict[str, bool]:
     return by_version | told
 
 
+def _name_of(version: Mapping[str, object]) -> str:
+    own, emulated = version.get("minor"), version.get("emulationMinor")
+    name = str(version.get("gitVersion", "unknown"))
+    return (
+        f"{name} emulating {version.get('emulationMajor')}.{emulated}"
+        if emulated not in (None, "", own)
+        else name
+    )
+
+
 def _minor(version: Mapping[str, object]) -> int:
-    digits = re.match(r"\d+", str(version.get("minor", "")))
+    """The minor version whose APIs and gates the server has: it may emulate an older one (KEP-4330)."""
+    digits = re.match(r"\d+", str(version.get("emulationMinor") or version.get("minor", "")))
     return int(digits.group()) if digits else 37
