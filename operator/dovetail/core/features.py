@@ -35,6 +35,11 @@ class Features:
         """The features with some gates set, by Kubernetes' names; an unknown gate raises KeyError."""
         return replace(self, **{GATES[gate]: value for gate, value in gates.items()})
 
+    @property
+    def gates(self) -> tuple[str, ...]:
+        """Kubernetes' names of the gates that are on, sorted."""
+        return tuple(sorted(gate for gate, name in GATES.items() if getattr(self, name)))
+
 
 GATES: Mapping[str, str] = {
     "DRAAdminAccess": "admin_access",

@@ -192,7 +192,12 @@ async def make_operation(
     wire = Wire(await connect(), timeout_seconds=settings.request_timeout_seconds)
     try:
         cluster = await examine(Reader(wire), settings)
-        log.info("cluster_examined", version=cluster.version, optional=sorted(cluster.optional))
+        log.info(
+            "cluster_examined",
+            version=cluster.version,
+            optional=sorted(cluster.optional),
+            gates=cluster.features.gates,
+        )
         return Operation(settings, wire=wire, cluster=cluster, failed=failed, ready=ready)
     except BaseException:
         await wire.close()
