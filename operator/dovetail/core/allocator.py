@@ -173,7 +173,8 @@ class _Question:
 
     def _board(self, offer: NodeOffer) -> Board:
         boards = self.known.boards
-        key = (offer.shape, self._pool_names(offer.node)) if self.known.reads_pools else offer.shape
+        shape = self._inventory.offers.shape(offer)
+        key = (shape, self._pool_names(offer.node)) if self.known.reads_pools else shape
         board = boards.get(key)
         if board is None:
             if len(boards) >= KEPT_ANSWERS:
@@ -224,7 +225,7 @@ def _known(inventory: Inventory, claims: Sequence[ResourceClaim]) -> _Known:
     while len(inventory.memo) >= KEPT_REQUESTS:
         del inventory.memo[next(iter(inventory.memo))]
     maker = _maker(inventory)
-    inventory.offers.notice(maker.reads(asked))
+    inventory.offers.states.notice(maker.reads(asked))
     fresh = _Known(asked, any(map(reads_pool, maker.sources(asked))))
     inventory.memo[key] = fresh
     return fresh

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from dovetail.api.claims import ResourceClaim
 from dovetail.api.selection import NodeSelector
 from dovetail.core.filters import NodeFilter, filters_for
-from dovetail.core.footprints import Footprint
+from dovetail.core.footprints import Footprint, Shape
+from dovetail.core.judging import refuse_shape
 from dovetail.core.labels import node_matches, only_node
 from dovetail.core.node_refusals import NodeCause, NodeRefusal
-from dovetail.core.nodes import NodeState
+from dovetail.core.nodes import Hold, NodeState
+from dovetail.core.resources import Amounts, total_of
 from dovetail.core.world import World
 
 NO_REFUSALS: Mapping[str, NodeRefusal] = {}
@@ -112,6 +114,12 @@ class _Checks:
     party: Party
     avoid: Collection[str]
     filters: tuple[NodeFilter, ...]
+    shapes: tuple[Shape, ...]
+    """What the rest of the party asks of nodes, each once."""
+    newcomers: tuple[Footprint, ...]
+    """The pod, and those of the party that count on no node yet."""
+    crowd: Amounts
+    """What the newcomers take together."""
 
     @property
     def concern_all(self) -> bool:
@@ -136,24 +144,41 @@ class _Checks:
 
     def _refuse_others(self, state: NodeState) -> NodeRefusal | None:
         """The rest of the party has to fit beside the pod, and so have nominated pods that go before it."""
-        first, *others = self.party.pods
+        for shape in self.shapes:
+            if refusal := refuse_shape(state, shape):
+                return refusal
+        first = self.party.pods[0]
         waiting = [
             nominated
             for key, nominated in state.nominated.items()
             if nominated.priority >= first.priority and all(key != member.key for member in self.party.pods)
         ]
-        for other in others:
-            if refusal := self.world.judge.refuse(state, other, without=(other,)):
-                return refusal
-        beside = [member for member in (*others, *waiting) if member.key not in state.pods]
-        if not beside:
+        if not waiting and len(self.newcomers) == 1:
             return None
-        return self.world.judge.refuse_amounts(state, first, others=beside, without=(first,))
+        crowd = total_of((self.crowd, *(each.requests for each in waiting))) if waiting else self.crowd
+        return self.world.judge.refuse_amounts(
+            state, crowd, pods=len(self.newcomers) + len(waiting), without=(first,)
+        )
 
     def _refuse_filters(self, state: NodeState) -> NodeRefusal | None:
         return next((no for each in self.filters if (no := each.refuse(state)) is not None), None)
 
 
 def _checks(world: World, party: Party, avoid: Collection[str]) -> _Checks:
-    filters = tuple(each for pod in party.pods for each in filters_for(world, pod))
-    return _Checks(world, party, avoid, filters)
+    first, *others = party.pods
+    newcomers = (first, *(other for other in others if not _counts(world, other)))
+    return _Checks(
+        world=world,
+        party=party,
+        avoid=avoid,
+        filters=tuple(each for pod in party.pods for each in filters_for(world, pod)),
+        shapes=tuple(dict.fromkeys(other.shape for other in others if other.shape != first.shape)),
+        newcomers=newcomers,
+        crowd=total_of(each.requests for each in newcomers),
+    )
+
+
+def _counts(world: World, footprint: Footprint) -> bool:
+    """What the pod takes is taken from a node already; a nomination takes nothing."""
+    home = world.nodes.home_of(footprint.key)
+    return home is not None and home.hold is not Hold.NOMINATED

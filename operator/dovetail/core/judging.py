@@ -68,18 +68,31 @@ class Judge:
     ) -> NodeRefusal | None:
         """Why the pod cannot use the node, if that no longer held `without`."""
         refusal = refuse_shape(state, footprint.shape)
-        return refusal or self._refuse_amounts(state, footprint.requests, (), without)
+        return refusal or self.refuse_amounts(state, footprint.requests, without=without)
 
     def refuse_amounts(
         self,
         state: NodeState,
-        footprint: Footprint,
+        requests: Mapping[str, int],
         *,
-        others: Collection[Footprint] = (),
+        pods: int = 1,
         without: Collection[Footprint] = (),
     ) -> NodeRefusal | None:
-        """Why the node has too little left for the pod, if it also held `others` and no longer `without`."""
-        return self._refuse_amounts(state, footprint.requests, others, without)
+        """Why the node has too little left for so many pods and requests, if it no longer held `without`."""
+        if state.allocatable is None:
+            return None
+        returned = [each for each in without if each.key in state.pods]
+        if len(state.pods) + pods - len(returned) > state.pod_limit:
+            return NodeRefusal(NodeCause.PODS, f"{state.pod_limit} allowed")
+        offered, used = state.allocatable, state.used
+        for resource, wanted in requests.items():
+            left = offered.get(resource, 0) - used.get(resource, 0)
+            left += sum(each.requests.get(resource, 0) for each in returned)
+            if wanted > left and not self._is_class_resource(resource, offered):
+                return NodeRefusal(
+                    NodeCause.RESOURCES, human(resource, wanted), resource=resource, left=max(left, 0)
+                )
+        return None
 
     def _judge_all(self, footprint: Footprint, before: tuple[str, ...]) -> Verdicts:
         verdicts = Verdicts()
@@ -111,29 +124,6 @@ class Judge:
         if gone or come:
             verdicts.usable = tuple(sorted([*(n for n in verdicts.usable if n not in gone), *come]))
             verdicts.names = frozenset(verdicts.usable)
-
-    def _refuse_amounts(
-        self,
-        state: NodeState,
-        requests: Mapping[str, int],
-        others: Collection[Footprint],
-        without: Collection[Footprint],
-    ) -> NodeRefusal | None:
-        if state.allocatable is None:
-            return None
-        returned = [each for each in without if each.key in state.pods]
-        if len(state.pods) + len(others) + 1 - len(returned) > state.pod_limit:
-            return NodeRefusal(NodeCause.PODS, f"{state.pod_limit} allowed")
-        offered, used = state.allocatable, state.used
-        for resource, wanted in requests.items():
-            left = offered.get(resource, 0) - used.get(resource, 0)
-            left -= sum(other.requests.get(resource, 0) for other in others)
-            left += sum(each.requests.get(resource, 0) for each in returned)
-            if wanted > left and not self._is_class_resource(resource, offered):
-                return NodeRefusal(
-                    NodeCause.RESOURCES, human(resource, wanted), resource=resource, left=max(left, 0)
-                )
-        return None
 
     def _is_class_resource(self, resource: str, offered: Amounts) -> bool:
         """A class backs the resource, and the node has no device plugin that offers it (KEP-5004)."""

@@ -11,7 +11,7 @@ from dovetail.core.labels import Labels
 from dovetail.core.pools import Pool, PoolOffer
 from dovetail.core.published import PublishedSlice
 from dovetail.core.refusals import PoolRefusal
-from dovetail.core.sameness import Numbers, Sameness
+from dovetail.core.states import States
 from dovetail.core.taints import TaintRules
 from dovetail.core.usage import Usage, usage_of
 from dovetail.core.values import DeviceKey, PoolKey
@@ -38,8 +38,8 @@ class NodeOffer:
     """Taints by rules of administrators, each with the number of the device."""
     may_skip: bool
     """Whether the kubelet may leave operations out."""
-    shape: int
-    """Equal shapes offer the same; never used again for another."""
+    draft: int
+    """The number of the draft: see `dovetail.core.states`."""
 
     def locate(self, number: int) -> tuple[PoolOffer, int]:
         """The pool of a device, and its number there."""
@@ -69,7 +69,7 @@ class _Seen:
 
     parts: dict[PoolKey, PoolOffer | PoolRefusal]
     offer: NodeOffer
-    state: int
+    draft_state: int
     position: int
     stale: set[PoolKey] = field(default_factory=set)
     moved: bool = False
@@ -114,8 +114,7 @@ class Offers:
         self._spanning: dict[PoolKey, None] = {}
         self._seen: dict[str, _Seen] = {}
         self._spans: Journal[PoolKey | None] = Journal()
-        self._shapes, self._states = Numbers(), Numbers()
-        self._sameness = Sameness()
+        self.states = States()
         self.touched: Journal[str] = Journal()
         """Nodes for which something changed that only they see."""
 
@@ -168,12 +167,6 @@ class Offers:
         if self._nodes.pop(name, None) is not None:
             self._forget_node(name)
 
-    def notice(self, reads: Iterable[frozenset[str] | None]) -> None:
-        """Take note of what expressions read of devices: nodes that differ in it are no longer the same."""
-        if self._sameness.notice(reads):
-            self._seen.clear()
-            self._spans.add(None)
-
     def reset(self) -> None:
         """Look at everything anew: rules or features changed."""
         for pool in self.pools.values():
@@ -189,7 +182,17 @@ class Offers:
 
     def state(self, node: str) -> int:
         """A number for what the node is offered and what of it is in use: equal numbers, equal answers."""
-        return self._refreshed(node).state
+        seen = self._refreshed(node)
+        state = self.states.known_state(seen.draft_state)
+        if state is None:
+            keys = self._usage_keys(seen.offer)
+            state = self.states.state(seen.draft_state, self.shape(seen.offer), keys)
+        return state
+
+    def shape(self, offer: NodeOffer) -> int:
+        """A number for what is offered, whatever is in use: equal numbers, equal boards."""
+        refused = tuple((part.pool.driver, part.cause, part.detail) for part in offer.refused)
+        return self.states.shape(offer.draft, offer.pools, (refused, offer.taints, offer.may_skip))
 
     def usages(self, offer: NodeOffer) -> tuple[Usage, ...]:
         """What is in use of each pool of an offer."""
@@ -285,7 +288,7 @@ class Offers:
         fresh = self._parts(node, keys) if keys else {}
         if any(not _same(seen.parts.get(key), fresh.get(key)) for key in keys):
             return self._assembled(node, {k: v for k, v in seen.parts.items() if k not in keys} | fresh)
-        return _Seen(seen.parts, seen.offer, self._state_of(seen.offer), self._spans.end)
+        return _Seen(seen.parts, seen.offer, self._draft_state(seen.offer), self._spans.end)
 
     def _assembled(self, node: str, parts: Mapping[PoolKey, PoolOffer | PoolRefusal]) -> _Seen:
         pools = sorted((p for p in parts.values() if isinstance(p, PoolOffer)), key=PoolOffer.sort_key)
@@ -295,7 +298,7 @@ class Offers:
             starts.append(size)
             size += len(pool.devices)
         offer = self._numbered(node, pools, refused, starts, size)
-        return _Seen(dict(parts), offer, self._state_of(offer), self._spans.end)
+        return _Seen(dict(parts), offer, self._draft_state(offer), self._spans.end)
 
     def _numbered(
         self, node: str, pools: list[PoolOffer], refused: list[PoolRefusal], starts: list[int], size: int
@@ -307,24 +310,14 @@ class Offers:
             for start, pool in zip(starts, pools, strict=True)
             for position, taint in self.rules.taints_of(pool)
         )
-        shape = self._shapes.of(
-            (
-                tuple(map(self._shape_of, pools)),
-                tuple((part.pool.driver, part.cause, part.detail) for part in refused),
-                tuple((number, taint) for number, taint in taints),
-                may_skip,
-            )
-        )
-        return NodeOffer(node, tuple(pools), tuple(refused), tuple(starts), size, taints, may_skip, shape)
+        draft = self.states.draft_shape(pools, refused, taints, may_skip=may_skip)
+        return NodeOffer(node, tuple(pools), tuple(refused), tuple(starts), size, taints, may_skip, draft)
 
-    def _shape_of(self, pool: PoolOffer) -> Hashable:
-        """Equal for pools that offer the same, whatever they are called."""
-        contents = tuple([(self._sameness.number(one.content), one.skips) for one in pool.slices])
-        return (contents, pool.layout.declared, pool.here)
+    def _draft_state(self, offer: NodeOffer) -> int:
+        return self.states.draft_state(offer.draft, self._usage_keys(offer))
 
-    def _state_of(self, offer: NodeOffer) -> int:
-        keys = tuple(usage_of(pool, self.features).key for pool in offer.pools)
-        return self._states.of((offer.shape, keys))
+    def _usage_keys(self, offer: NodeOffer) -> list[Hashable]:
+        return [usage_of(pool, self.features).key for pool in offer.pools]
 
 
 def _own_nodes(pool: Pool) -> set[str]:

@@ -118,8 +118,12 @@ class OfferedDevice:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class SliceContent:
-    """The devices and counters of a slice; equal slices share one, with all that was found out about it."""
+    """The devices and counters of a slice; equal slices share one, with all that was found out about it.
 
+    `ident` is never used again for another content.
+    """
+
+    ident: int
     driver: str
     devices: tuple[OfferedDevice, ...]
     counter_sets: tuple[tuple[str, Mapping[str, int]], ...]
@@ -168,6 +172,7 @@ class Reader:
 
     def __init__(self) -> None:
         self._contents: WeakValueDictionary[bytes, SliceContent] = WeakValueDictionary()
+        self._next = 0
 
     def read(self, published: ResourceSlice) -> PublishedSlice:
         """The slice in its compact form. Raises `ObjectInvalid` where an amount is no quantity."""
@@ -204,7 +209,9 @@ class Reader:
             )
         except ValueError as error:
             raise ObjectInvalid("ResourceSlice", name, str(error)) from error
+        self._next += 1
         return SliceContent(
+            ident=self._next,
             driver=spec.driver,
             devices=devices,
             counter_sets=counters,

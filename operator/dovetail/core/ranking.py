@@ -28,7 +28,7 @@ class Candidates:
     _members: dict[State, list[int]] = field(default_factory=dict)
     _counts: dict[State, int] = field(default_factory=dict)
     _touched: int = field(init=False)
-    _spans: int = field(init=False)
+    _stamps: tuple[int, int] = field(init=False)
 
     def __post_init__(self) -> None:
         self._ranks = {name: rank for rank, name in enumerate(self.nodes)}
@@ -37,7 +37,7 @@ class Candidates:
     def refresh(self) -> None:
         """Sort the nodes that changed since into their new states."""
         touched = self.offers.touched.since(self._touched)
-        if touched is None or self._spans != self.offers.span_stamp:
+        if touched is None or self._stamps != self._stamps_now():
             self._sort_all()
             return
         for name in dict.fromkeys(touched):
@@ -77,7 +77,11 @@ class Candidates:
         for rank, state in enumerate(self._states):
             self._members.setdefault(state, []).append(rank)
             self._counts[state] = self._counts.get(state, 0) + 1
-        self._touched, self._spans = self.offers.touched.end, self.offers.span_stamp
+        self._touched, self._stamps = self.offers.touched.end, self._stamps_now()
+
+    def _stamps_now(self) -> tuple[int, int]:
+        """What changes whenever every node may have another state."""
+        return self.offers.span_stamp, self.offers.states.stamp
 
     def _move(self, rank: int, state: State) -> None:
         before = self._states[rank]
@@ -95,7 +99,7 @@ def best(groups: Sequence[Group], score: Callable[[str, State], int | None], mos
     """The most preferred node of the highest score; `score` is None where the claims do not fit.
 
     `most` is the highest score there can be.
-    Groups are asked in order of their first nodes, so what goes wrong is met as if nodes were tried one by one.
+    Groups are asked in order of their first nodes: what goes wrong is met as if nodes were tried one by one.
     """
     chosen, highest = None, -1
     for group in groups:

@@ -95,7 +95,7 @@ def _of_containers(pod: Pod, reading: Reading) -> Amounts:
 
     Sidecars (init containers that restart always) run beside everything that starts after them.
     """
-    running = _sum(reading(container) for container in pod.spec.containers)
+    running = total_of(reading(container) for container in pod.spec.containers)
     sidecars: Amounts = {}
     widest: Amounts = {}
     for container in pod.spec.init_containers:
@@ -133,7 +133,8 @@ def _is_pod_level(resource: str) -> bool:
     return resource in (CPU, "memory") or resource.startswith("hugepages-")
 
 
-def _sum(parts: Iterable[Amounts]) -> Amounts:
+def total_of(parts: Iterable[Amounts]) -> Amounts:
+    """The sum, resource by resource."""
     total: Amounts = {}
     for part in parts:
         _add(total, part)

@@ -69,7 +69,6 @@ class Sameness:
             tuple(device.capacity.items()),
             device.consumes,
             device.taints,
-            device.reach,
             device.binds_to_node,
             device.binding_conditions,
             device.binding_failure_conditions,

@@ -1,6 +1,6 @@
 """What of an offer is in use: masks of free and shared devices, capacity, counters and groups."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,7 +26,7 @@ class Usage:
     """What is left of each counter: negative where a driver took away what is in use."""
     companions: Mapping[str, Companions]
     """Who draws from each counter set."""
-    key: object
+    key: Hashable
 
 
 def usage_of(offer: PoolOffer, features: Features) -> Usage:
