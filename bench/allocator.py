@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +27,7 @@ from bench.allocator_worlds import (
     NIC,
     World,
     churn_world,
+    classes_of_run,
     list_world,
     matched_world,
     node_name,
@@ -64,6 +65,8 @@ TIMES_TIMEOUT: Final = 1_000.0
 ONE_NODE_MS: Final = 10.0
 MANY_NODES_MS: Final = 50.0
 MEMORY_MB: Final = 400.0
+REPEATS: Final = 3
+
 GROWTH: Final = 3.0
 """How much slower a claim may be at 20,000 equal nodes than at 500."""
 
@@ -233,16 +236,9 @@ def _load(world: World) -> tuple[Inventory, tuple[str, ...]]:
 
 def _refuse(report: Report, oracle: Oracle, name: str, world: World, most_ms: float) -> None:
     theirs, outcomes = _theirs(oracle, world, feasible=CANDIDATES)
-    (body,) = world.steps[0]["allocate"]
-    inventory, nodes = _load(world)
-    sentences = []
-
-    def refuse() -> None:
-        outcome = place(inventory, [ResourceClaim.parse(body)], nodes, budget=Budget.unlimited())
-        assert isinstance(outcome, DoesNotFit)
-        sentences.append(explain(outcome))
-
-    first, again = _seconds(refuse), _seconds(refuse)
+    # Each run knows neither the claim nor its expressions; the quickest is the least disturbed.
+    runs = [_refuse_ours(world, run) for run in range(REPEATS)]
+    first, again, sentence = min(runs)
     timed_out = outcomes[0] == "timeout"
     ratio = theirs.mean / first
     holds = first * 1000 < most_ms and (not timed_out or ratio >= TIMES_TIMEOUT)
@@ -252,12 +248,27 @@ def _refuse(report: Report, oracle: Oracle, name: str, world: World, most_ms: fl
         "oracleSeconds": theirs.mean,
         "oracle": outcomes[0],
         "timesOracle": ratio,
-        "sentence": sentences[0],
+        "sentence": sentence,
     }
     line = (
         f"{_ms(first)}, again {_ms(again)}; oracle {outcomes[0]} after {_ms(theirs.mean)}: {ratio:.0f} times"
     )
     report.note(name, figure, line, holds=holds)
+
+
+def _refuse_ours(world: World, run: int) -> tuple[float, float, str]:
+    """Seconds for the first refusal and for another one, and its sentence."""
+    (body,) = world.steps[0]["allocate"]
+    inventory, nodes = _load(replace(world, classes=classes_of_run(run)))
+    sentences = []
+
+    def refuse() -> None:
+        outcome = place(inventory, [ResourceClaim.parse(body)], nodes, budget=Budget.unlimited())
+        assert isinstance(outcome, DoesNotFit)
+        sentences.append(explain(outcome))
+
+    gc.collect()
+    return _seconds(refuse), _seconds(refuse), sentences[0]
 
 
 def _seconds(work: Callable[[], None]) -> float:

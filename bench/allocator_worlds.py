@@ -43,13 +43,18 @@ class World:
         }
 
 
-CLASSES: Sequence[Json] = tuple(
-    {
-        "metadata": {"name": driver.partition(".")[0]},
-        "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]},
-    }
-    for driver in (GPU, NIC, MIG)
-)
+def classes_of_run(run: int) -> Sequence[Json]:
+    """A class per driver, with expressions that no other run has seen."""
+    return tuple(
+        {
+            "metadata": {"name": driver.partition(".")[0]},
+            "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{driver}" && {run} >= 0'}}]},
+        }
+        for driver in (GPU, NIC, MIG)
+    )
+
+
+CLASSES: Sequence[Json] = classes_of_run(0)
 
 Attributes = Callable[[int], Json]
 

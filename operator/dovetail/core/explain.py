@@ -35,7 +35,7 @@ _CAUSES: Mapping[Cause, str] = {
 
 
 def explain(refused: DoesNotFit) -> str:
-    """One sentence, the same for the same causes: what is in the way, with names and numbers, and what helps."""
+    """One sentence, the same for the same causes: what is in the way, by name and number, and what helps."""
     if not refused.stories:
         return "There is no node to allocate on."
     stories = refused.stories[:MOST_STORIES]
