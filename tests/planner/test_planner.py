@@ -582,3 +582,31 @@ def test_a_refusal_names_the_attributes_whatever_is_in_the_way_first() -> None:
     assert reason(decision) is Reason.NOTHING_FITS
     for name in (NUMA, "dovetail.dev/socket", GPU):
         assert name in str(decision)
+
+
+def test_resources_that_only_others_want_count_too() -> None:
+    """The first pod of a shared claim asks for nothing; its node has room for the two that ask for much."""
+    others = [pod(name, claims=[named("shared")], cpu="5") for name in ("b", "c")]
+    world = world_of(
+        *hardware("n1", "n2"), node("n2", cpu="10"), claim("shared"), pod(claims=[named("shared")]), *others
+    )
+    assert placed(decide(world)).node == "n2"
+
+
+def test_a_crowd_that_shares_a_claim_is_judged_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work grows with the nodes and with the pods, not with their product."""
+    crowd = [pod(f"p{index}", claims=[named("shared")], cpu="10m") for index in range(200)]
+    roomy = [node(name) for name in ("n1", "n2", "n3", "n4")]
+    for body in roomy:
+        body["status"]["allocatable"]["pods"] = "1000"
+    world = world_of(*hardware("n1", "n2", "n3", "n4"), *roomy, claim("shared"), *crowd)
+    looks: list[str] = []
+    judge = world.judge.refuse_amounts
+
+    def counted(state: Any, *arguments: Any, **more: Any) -> Any:
+        looks.append(state.name)
+        return judge(state, *arguments, **more)
+
+    monkeypatch.setattr(world.judge, "refuse_amounts", counted)
+    assert placed(decide(world, "p0")).node == "n1"
+    assert len(looks) == 8
