@@ -14,6 +14,7 @@ from dovetail.embedded.bodies import Body, part
 
 WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 DEFAULT_TIMES = 1
+FOR_EVER = 1_000_000
 CHANGING = "changing status.allocation or status.reservedFor"
 
 
@@ -66,6 +67,7 @@ class _Fault:
     drops_answer: bool = False
     held: Held | None = None
     call: Callable[[], object] | None = None
+    drops_fields: frozenset[str] = frozenset()
 
     def matches(self, request: Request) -> bool:
         return (
@@ -125,6 +127,17 @@ class Faults:
         """Call something just before the next matching requests are served: somebody who writes first."""
         self._faults.append(_Fault(method=method, resource=resource, left=times, call=call))
 
+    def drop_fields(self, *names: str) -> None:
+        """Keep nothing of these fields in allocation results, as if their gate were off (V69)."""
+        self._faults.append(
+            _Fault(
+                method="PUT",
+                resource="resourceclaims/status",
+                left=FOR_EVER,
+                drops_fields=frozenset(names),
+            )
+        )
+
     def deny(self, verb: str, resource: str, group: str = "") -> None:
         """Take a right away from everybody: requests get 403, access reviews say no.
 
@@ -148,6 +161,8 @@ class Faults:
                 await fault.held.wait()
             if fault.call:
                 fault.call()
+            if fault.drops_fields:
+                _drop_from_results(request.body, fault.drops_fields)
             if fault.error:
                 raise fault.error
             drops_answer = drops_answer or fault.drops_answer
@@ -171,6 +186,13 @@ def review(faults: Faults, body: Body) -> Body:
     resource = asked.get("resource", "") + (f"/{asked['subresource']}" if asked.get("subresource") else "")
     denied = faults.is_denied(asked.get("verb", ""), asked.get("group", ""), resource)
     return dict(body) | {"status": {"allowed": not denied, "reason": "denied by test" if denied else ""}}
+
+
+def _drop_from_results(claim: object, names: frozenset[str]) -> None:
+    status = part(claim, "status") if isinstance(claim, dict) else {}
+    for result in part(part(status, "allocation"), "devices").get("results") or ():
+        for name in names:
+            result.pop(name, None)
 
 
 def _missing(verb: str, resource: str, group: str) -> str:

@@ -58,7 +58,7 @@ class Operation:
         self._tasks: list[asyncio.Task[Any]] = []
         self._runner: web.AppRunner | None = None
         self._is_ending = False
-        self._parts = Workshop(settings, cluster, wire)
+        self._parts = Workshop(settings, cluster, wire, self.health)
         self._parts.connect_parts()
         self._parts.healing.on_healed(self._healed)
 

@@ -22,11 +22,12 @@ from dovetail.core.decisions import (
 from dovetail.core.reasons import Reason
 from dovetail.errors import DovetailError, Forbidden, Rejected
 from dovetail.services import claims
-from dovetail.services.allocation import AllocationWriter
+from dovetail.services.allocation import AllocationWriter, Dropped
 from dovetail.services.avoidance import Attempts, Avoidance
 from dovetail.services.clashes import Clashes
 from dovetail.services.conditions import Conditions
 from dovetail.services.gates import is_gated, ungate
+from dovetail.services.gates_off import GatesOff
 from dovetail.services.generation import Generation
 from dovetail.services.holdings import claims_of, is_bound, is_satisfied, lacking_reservation
 from dovetail.services.metrics import Metrics
@@ -86,6 +87,7 @@ class Tools:
     rereading: Rereading
     rivals: Rivals
     retraction: Retraction
+    gates_off: GatesOff
     metrics: Metrics
     now: Callable[[], str]
     clock: Callable[[], float]
@@ -209,11 +211,10 @@ class Serving:
             raise written.failures[0]
         if verdict.claims:
             self.tools.attempts.count(key)
-        if written.dropped:
-            lost = ", ".join(f"{'/'.join(drop.claim)}: {', '.join(drop.fields)}" for drop in written.dropped)
-            await self._tell(key, pod, notes, FEATURE_GATE_OFF, f"the API server dropped fields of {lost}")
-            return
         notes.given |= verdict.claims.keys()
+        if written.dropped:
+            await self._do_without(key, pod, notes, written.dropped)
+            return
         await self._let_watch_catch_up(verdict)
         seconds = await self.tools.rivals.wait(key, self._given(pod, notes)) if ungates else 0.0
         if await self._backs_out(key, pod, self._given(pod, notes)):
@@ -228,6 +229,13 @@ class Serving:
             await ungate(self.tools.pen, pod, self.tools.picture)
         if not is_bound(pod) and (seconds := self.tools.retraction.watch(key, pod)):
             self.look_again(key, seconds)
+
+    async def _do_without(self, key: Key, pod: Json, notes: _Notes, dropped: tuple[Dropped, ...]) -> None:
+        """What the API server did not keep whole is taken back, and decided anew without the gate."""
+        sentence = await self.tools.gates_off.learn(dropped)
+        await self._tell(key, pod, notes, FEATURE_GATE_OFF, sentence)
+        if is_gated(pod):
+            await self.tools.retraction.now(key, pod, self._given(pod, notes), cause="gate_off")
 
     async def _let_watch_catch_up(self, verdict: Verdict) -> None:
         """See what others wrote before us, so that a device taken twice is noticed while the gate is shut."""

@@ -23,9 +23,11 @@ from dovetail.services.conditions import Conditions
 from dovetail.services.consumers import Consumers
 from dovetail.services.desk import Desk
 from dovetail.services.echoes import Echoes
+from dovetail.services.gates_off import GatesOff
 from dovetail.services.generation import Generation
 from dovetail.services.guard import Guard
 from dovetail.services.healing import Healing
+from dovetail.services.health import Health
 from dovetail.services.leadership import Alone, Leadership
 from dovetail.services.mapping_reports import MappingReports
 from dovetail.services.metrics import Metrics, WaitingPods
@@ -51,8 +53,9 @@ RELEASERS = 4
 class Workshop:
     """Makes the parts; each property is one of them. `connect_parts` ties them to the picture, once."""
 
-    def __init__(self, settings: Settings, cluster: Cluster, wire: Wire) -> None:
+    def __init__(self, settings: Settings, cluster: Cluster, wire: Wire, health: Health) -> None:
         self.settings = settings
+        self.health = health
         self.cluster = cluster
         self.metrics = Metrics()
         self.picture = Picture()
@@ -243,6 +246,7 @@ class Workshop:
             rereading=self.rereading,
             rivals=self.rivals,
             retraction=self.retraction,
+            gates_off=GatesOff(mind=self.mind, complain=self.health.complain),
             metrics=self.metrics,
             now=now_text,
             clock=monotonic,
