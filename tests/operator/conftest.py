@@ -18,7 +18,7 @@ QUICK: dict[str, Any] = {
     "listen": "",
     "claim_generation": "always",
     "release": "never",
-    "lease_seconds": 2.0,
+    "lease_seconds": 6.0,
     "log_level": "warning",
 }
 """Settings that make a test quick; a test names those that it is about."""

@@ -15,7 +15,7 @@ from tests.operator.worlds import claim, pairs, pod, running_pod
 
 RUN = ("-m", "dovetail", "run")
 KOPF_RUN = ("-m", "kopf", "run", "--standalone", "--all-namespaces", "-m", "dovetail.app")
-QUICK = {"DOVETAIL_LISTEN": "", "DOVETAIL_CLAIM_GENERATION": "always", "DOVETAIL_LEASE_SECONDS": "2"}
+QUICK = {"DOVETAIL_LISTEN": "", "DOVETAIL_CLAIM_GENERATION": "always", "DOVETAIL_LEASE_SECONDS": "6"}
 
 
 class Process:
@@ -29,7 +29,7 @@ class Process:
         """Read the log up to the first event of this name."""
         stream = self.process.stderr
         assert stream is not None
-        async with asyncio.timeout(45):
+        async with asyncio.timeout(90):
             async for line in stream:
                 entry = json.loads(line) if line.startswith(b"{") else {"event": line.decode()}
                 self.lines.append(entry)

@@ -68,10 +68,10 @@ async def test_a_full_claim_is_a_reason(bare: EmbeddedCluster, operator: Operato
     others = [{"resource": "pods", "name": f"o{number}", "uid": f"u{number}"} for number in range(255)]
     full["status"]["reservedFor"] += others
     bare.replace(full, status=True)
-    before = our_writes(bare).count(("PUT", "resourceclaims/status"))
+    before = bare.get("ResourceClaim", "shared")["metadata"]["resourceVersion"]
 
     bare.create(pod("late", claim="shared"))
 
     waiting = await bare.wait_for("Pod", waits_for("ConsumerLimit"))
     assert "256" in condition(waiting)["message"]
-    assert our_writes(bare).count(("PUT", "resourceclaims/status")) == before
+    assert bare.get("ResourceClaim", "shared")["metadata"]["resourceVersion"] == before
