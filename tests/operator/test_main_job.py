@@ -56,7 +56,7 @@ async def test_one_pod_costs_five_writes(cluster: EmbeddedCluster, operator: Ope
     assert our_writes(cluster) == [
         ("POST", "resourceclaims"),
         ("PATCH", "pods/status"),
-        ("PATCH", "resourceclaims"),
+        ("PUT", "resourceclaims"),
         ("PUT", "resourceclaims/status"),
         ("PATCH", "pods"),
     ]

@@ -151,7 +151,7 @@ async def test_without_rivals_nothing_waits_and_nothing_is_read(
     reads = [each for each in bare.journal[asked:] if each.verb in ("get", "list")]
     assert [each for each in reads if each.resource == "resourceclaims"] == []
     assert our_writes(bare)[-3:] == [
-        ("PATCH", "resourceclaims"),
+        ("PUT", "resourceclaims"),
         ("PUT", "resourceclaims/status"),
         ("PATCH", "pods"),
     ]

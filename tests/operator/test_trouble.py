@@ -23,7 +23,7 @@ from tests.operator.worlds import (
     waits_for,
 )
 
-SHORT = {"request_timeout_seconds": 1.0, "resync_seconds": 2.0}
+SHORT = {"request_timeout_seconds": 5.0, "resync_seconds": 2.0}
 
 
 @pytest.mark.parametrize("status", [409, 429, 500, 503])
@@ -32,7 +32,7 @@ SHORT = {"request_timeout_seconds": 1.0, "resync_seconds": 2.0}
     [
         ("POST", "resourceclaims"),
         ("PATCH", "pods/status"),
-        ("PATCH", "resourceclaims"),
+        ("PUT", "resourceclaims"),
         ("PUT", "resourceclaims/status"),
         ("PATCH", "pods"),
     ],
@@ -55,7 +55,7 @@ async def test_a_passing_refusal_of_any_write_delays_a_pod_only(
     "write",
     [
         ("PATCH", "pods/status"),
-        ("PATCH", "resourceclaims"),
+        ("PUT", "resourceclaims"),
         ("PUT", "resourceclaims/status"),
         ("PATCH", "pods"),
     ],
@@ -83,7 +83,7 @@ async def test_a_claim_that_changes_before_the_write_is_planned_anew(
     await operator()
     cluster.create(claim("mine"))
     cluster.faults.before(
-        "PATCH",
+        "PUT",
         "resourceclaims",
         lambda: cluster.patch("ResourceClaim", "mine", {"metadata": {"labels": {"by": "another"}}}),
     )

@@ -4,12 +4,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dovetail.api.kinds import Kind
+from dovetail.cluster.json_text import SPELLINGS, go_text
 from dovetail.cluster.retries import once_accepted
 from dovetail.cluster.wire import APPLY_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Wire
+from dovetail.errors import Rejected
 
 FIELD_MANAGER = "dovetail"
 
 Json = Mapping[str, Any]
+
+_UNCHANGEABLE = ("field is immutable", "field cannot be modified once set")
+
+
+def _is_about_spelling(error: Rejected) -> bool:
+    """Whether the API server may have taken other bytes for another value; we change no immutable field."""
+    return any(words in str(error) for words in _UNCHANGEABLE)
 
 
 class Pen:
@@ -42,7 +51,14 @@ class Pen:
     ) -> dict[str, Any]:
         """Put an object in place of the version that its resourceVersion names; else `Conflict`."""
         path = kind.path(namespace, name, subresource)
-        return await self._write("PUT", kind, path, subresource=subresource, body=body)
+        for spell in SPELLINGS:
+            try:
+                return await self._write("PUT", kind, path, subresource=subresource, body=body, spell=spell)
+            except Rejected as error:
+                refusal = error
+                if not _is_about_spelling(error):
+                    raise
+        raise refusal
 
     async def merge(
         self, kind: Kind, namespace: str, name: str, body: Json, *, subresource: str = ""
@@ -94,6 +110,7 @@ class Pen:
         subresource: str = "",
         content_type: str = "application/json",
         query: Mapping[str, str] | None = None,
+        spell: Callable[[object], str] = go_text,
     ) -> dict[str, Any]:
         managed = {"fieldManager": FIELD_MANAGER} if method != "DELETE" else {}
 
@@ -101,7 +118,12 @@ class Pen:
             self._permit()
             self._count(method, kind, subresource)
             answer: dict[str, Any] = await self._wire.send(
-                method, path, query={**managed, **(query or {})}, body=body, content_type=content_type
+                method,
+                path,
+                query={**managed, **(query or {})},
+                body=body,
+                content_type=content_type,
+                spell=spell,
             )
             return answer
 

@@ -1,14 +1,17 @@
 """One request to the API server: JSON in, JSON out, and every failure as one of Dovetail's errors."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlencode
 
 import aiohttp
 from kubernetes_asyncio.client import ApiClient
 from kubernetes_asyncio.client.exceptions import ApiException
 
+from dovetail.cluster.json_text import go_text
 from dovetail.errors import (
     ClusterError,
     Conflict,
@@ -57,14 +60,21 @@ class Wire:
         body: object = None,
         content_type: str = JSON,
         timeout_seconds: float | None = None,
+        spell: Callable[[object], str] = go_text,
     ) -> Any:
         """Send one request and return the parsed answer.
 
+        `spell` writes the body as text.
         Raises a subclass of `ClusterError`.
         `Unavailable` leaves open whether a write took place.
         """
         text = await self.send_text(
-            method, path, query=query, body=body, content_type=content_type, timeout_seconds=timeout_seconds
+            method,
+            path,
+            query=query,
+            text=None if body is None else spell(body),
+            content_type=content_type,
+            timeout_seconds=timeout_seconds,
         )
         try:
             return json.loads(text)
@@ -77,34 +87,44 @@ class Wire:
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        body: object = None,
+        text: str | None = None,
         content_type: str = JSON,
         timeout_seconds: float | None = None,
     ) -> str:
-        """Send one request and return the answer as text; errors as in `send`."""
+        """Send one request, with a body as it is, and return the answer as text; errors as in `send`."""
         action = f"{method} {path}"
-        configuration = self._client.configuration
         headers = {"Accept": JSON, "Content-Type": content_type, "User-Agent": "dovetail"}
         await self._client.update_params_for_auth(headers, [], ["BearerToken"])
+        seconds = timeout_seconds or self.timeout_seconds
+        target = f"{path}?{urlencode(query)}" if query else path
         try:
-            response = await self._client.rest_client.request(
-                method,
-                str(configuration.host).rstrip("/") + path,
-                query_params=dict(query) if query else None,
-                headers=headers,
-                body=body,
-                _preload_content=False,
-                _request_timeout=timeout_seconds or self.timeout_seconds,
-            )
-            async with response:
-                text: str = await response.text()
+            async with self._request(method, target, headers, text, seconds) as response:
+                answer = await response.text()
         except TimeoutError as error:
             raise Unavailable(action, "no answer in time") from error
         except (aiohttp.ClientError, OSError, ApiException) as error:
             raise Unavailable(action, str(error) or type(error).__name__) from error
         if response.status >= HTTPStatus.BAD_REQUEST:
-            raise failure(action, response.status, text, response.headers.get("Retry-After"))
-        return text
+            raise failure(action, response.status, answer, response.headers.get("Retry-After"))
+        return answer
+
+    def _request(
+        self, method: str, path: str, headers: Mapping[str, str], text: str | None, seconds: float
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        """What the client's own `request` does, save that it would spell the body in its own way."""
+        rest = self._client.rest_client
+        options: dict[str, Any] = {"headers": headers, "timeout": aiohttp.ClientTimeout(total=seconds)}
+        if text is not None:
+            options["data"] = text.encode()
+        if rest.proxy:
+            options |= {"proxy": rest.proxy, "proxy_headers": rest.proxy_headers}
+        if rest.server_hostname:
+            options["server_hostname"] = rest.server_hostname
+        url = str(self._client.configuration.host).rstrip("/") + path
+        sent: AbstractAsyncContextManager[aiohttp.ClientResponse] = rest.pool_manager.request(
+            method, url, **options
+        )
+        return sent
 
 
 def failure(action: str, status: int, text: str, retry_after: str | None = None) -> ClusterError:

@@ -106,10 +106,10 @@ class AllocationWriter:
 
     async def _protect(self, grant: Grant, verdict: Verdict) -> Json:
         claim = verdict.claims[grant.claim]
-        patch = claims.protection_patch(claim, grant.allocation.alignment)
-        if patch is None:
+        wanted = claims.protected(claim, grant.allocation.alignment)
+        if wanted is None:
             return claim
-        body = await self._pen.merge(CLAIM, *grant.claim, patch)
+        body = await self._pen.replace(CLAIM, *grant.claim, wanted)
         self._picture.see(CLAIM, body)
         return body
 

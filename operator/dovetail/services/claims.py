@@ -76,24 +76,29 @@ def status_without(claim: Mapping[str, Any], uids: frozenset[str], *, keep_alloc
     return status
 
 
-def protection_patch(claim: Mapping[str, Any], alignment: Sequence[Alignment]) -> Json | None:
-    """The merge patch that adds finalizer and alignment; None where both are there already."""
+def protected(claim: Mapping[str, Any], alignment: Sequence[Alignment]) -> Json | None:
+    """The claim with finalizer and alignment, to be put in its place; None where both are there already.
+
+    A patch would not do: the API server spells opaque parameters anew while it applies one,
+    and then refuses them as changed where a client had written them with blanks.
+    """
     metadata = claim["metadata"]
     value = json.dumps([entry.as_json() for entry in alignment], separators=(",", ":"))
-    has_value = (metadata.get("annotations") or {}).get(ALIGNMENT_ANNOTATION) == value
-    if has_value and is_protected(claim):
+    annotations = metadata.get("annotations") or {}
+    if annotations.get(ALIGNMENT_ANNOTATION) == value and is_protected(claim):
         return None
     finalizers = list(metadata.get("finalizers") or ())
     if DELETE_PROTECTION not in finalizers:
         finalizers.append(DELETE_PROTECTION)
-    return {
-        "metadata": {
-            "uid": metadata["uid"],
-            "resourceVersion": metadata["resourceVersion"],
-            "finalizers": finalizers,
-            "annotations": {ALIGNMENT_ANNOTATION: value},
-        }
-    }
+    changed = {"finalizers": finalizers, "annotations": {**annotations, ALIGNMENT_ANNOTATION: value}}
+    return {**claim, "metadata": {**metadata, **changed}}
+
+
+def unprotected(claim: Mapping[str, Any]) -> Json:
+    """The claim without the finalizer."""
+    metadata = claim["metadata"]
+    rest = [name for name in metadata["finalizers"] if name != DELETE_PROTECTION]
+    return {**claim, "metadata": {**metadata, "finalizers": rest}}
 
 
 def devices_of(claim: Mapping[str, Any]) -> frozenset[tuple[str, str, str]]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import structlog
 
-from dovetail.api.claims import DELETE_PROTECTION, EXTENDED_RESOURCE_CLAIM
+from dovetail.api.claims import EXTENDED_RESOURCE_CLAIM
 from dovetail.api.kinds import CLAIM, POD
 from dovetail.cluster.pen import Pen
 from dovetail.cluster.reader import Reader
@@ -156,15 +156,7 @@ class Release:
         return body
 
     async def _unprotect(self, claim: Json) -> None:
-        metadata = claim["metadata"]
-        patch = {
-            "metadata": {
-                "uid": metadata["uid"],
-                "resourceVersion": metadata["resourceVersion"],
-                "finalizers": [name for name in metadata["finalizers"] if name != DELETE_PROTECTION],
-            }
-        }
-        body = await self._pen.merge(CLAIM, *key_of(claim), patch)
+        body = await self._pen.replace(CLAIM, *key_of(claim), claims.unprotected(claim))
         if body["metadata"].get("deletionTimestamp"):
             self._picture.forget(CLAIM, body)
         else:

@@ -1,7 +1,7 @@
 """When devices are taken back from a pod, and what follows (design, section 2.8)."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import structlog
@@ -89,11 +89,12 @@ class Retraction:
         self._begin(key, pod)
         return 0.0
 
-    async def now(self, key: Key, pod: Json, *, cause: str) -> bool:
-        """Take back at once what a gated pod holds for itself; False where it holds nothing of its own."""
-        if not self._sole_claims(pod):
+    async def now(self, key: Key, pod: Json, held: Iterable[Json], *, cause: str) -> bool:
+        """Take back at once those of the claims that a gated pod has for itself; False where it has none."""
+        sole = _sole(pod, held)
+        if not sole:
             return False
-        taken = await self._takeback.take_back(pod, self._sole_claims(pod))
+        taken = await self._takeback.take_back(pod, sole)
         self._metrics.taken_back.labels(cause).inc()
         log.info("taken_back", pod="/".join(key), cause=cause, claims=len(taken.claims), moved=taken.moved)
         return True
@@ -143,20 +144,23 @@ class Retraction:
             log.warning("not_taken_back", pod="/".join(key), error=str(error))
 
     def _sole_claims(self, pod: Json) -> list[Json]:
-        """The allocated claims that Dovetail wrote and that no other pod uses."""
-        uid = pod["metadata"]["uid"]
-        return [
-            claim
-            for claim in claims_of(self._picture, pod)
-            if claims.is_allocated(claim)
-            and claims.is_written_by_us(claim)
-            and claims.consumers(claim) <= {uid}
-        ]
+        return _sole(pod, claims_of(self._picture, pod))
 
     @staticmethod
     def _is_stuck(pod: Json) -> bool:
         condition = _scheduled(pod)
         return condition.get("status") == "False" and condition.get("reason") == UNSCHEDULABLE
+
+
+def _sole(pod: Json, held: Iterable[Json]) -> list[Json]:
+    """The allocated claims that Dovetail wrote and that no other pod uses."""
+    return [
+        claim
+        for claim in held
+        if claims.is_allocated(claim)
+        and claims.is_written_by_us(claim)
+        and claims.consumers(claim) <= {pod["metadata"]["uid"]}
+    ]
 
 
 def _scheduled(pod: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -55,7 +55,7 @@ def _rights(settings: Settings, lease_namespace: str, optional: frozenset[str]) 
         yield from _fencing(rules="devicetaintrules" in optional)
     yield Right("", "pods", "patch", "remove the scheduling gate")
     yield Right("", "pods/status", "patch", "say on the pod why it waits, and which claims were made for it")
-    yield Right("resource.k8s.io", "resourceclaims", "patch", "protect allocated claims by the finalizer")
+    yield Right("resource.k8s.io", "resourceclaims", "update", "protect allocated claims by the finalizer")
     yield Right("resource.k8s.io", "resourceclaims/status", "update", "write allocations")
     yield Right(
         "resource.k8s.io",
