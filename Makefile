@@ -48,6 +48,10 @@ test: $(STAMP) go-programs ## run every test, the real control plane included
 test-fast: $(STAMP) ## run the tests that need no control plane
 	$(BIN)/pytest tests
 
+.PHONY: chaos
+chaos: $(STAMP) go-programs ## let everything come, go and die for DURATION seconds by SEED; fails where anything was wrong
+	$(BIN)/python -m e2e.chaos --duration $(or $(DURATION),120) $(if $(SEED),--seed $(SEED))
+
 .PHONY: fuzz-cel
 fuzz-cel: $(STAMP) go-programs ## compare N random CEL expressions with cel-go (N=100000)
 	$(BIN)/python -m e2e.tests.differential --comparisons $(or $(N),100000)
