@@ -5,9 +5,8 @@ from typing import Any
 
 from dovetail.api.claims import ResourceClaim
 from dovetail.api.nodes import Node
-from dovetail.api.ownership import DeviceOwnership
 from dovetail.api.pods import Pod
-from dovetail.api.slices import ResourceSlice
+from dovetail.api.slices import DeviceTaintRule, ResourceSlice
 from dovetail.core.audit import Evidence
 
 Body = dict[str, Any]
@@ -107,6 +106,16 @@ def ownership(*devices: Mapping[str, str], name: str = "gpus") -> Body:
     }
 
 
+def fence() -> Body:
+    """The taint rule that keeps kube-scheduler off the driver's devices."""
+    taint = {"key": "dovetail.dev/owned", "value": "gpus", "effect": "NoSchedule"}
+    return {
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "fence"},
+        "spec": {"deviceSelector": {"driver": DRIVER}, "taint": taint},
+    }
+
+
 def evidence(*bodies: Body) -> Evidence:
     """The objects as the audit takes them."""
     return Evidence(
@@ -114,5 +123,5 @@ def evidence(*bodies: Body) -> Evidence:
         slices=tuple(ResourceSlice.parse(body) for body in bodies if body["kind"] == "ResourceSlice"),
         pods=tuple(Pod.parse(body) for body in bodies if body["kind"] == "Pod"),
         nodes=tuple(Node.parse(body) for body in bodies if body["kind"] == "Node"),
-        ownerships=tuple(DeviceOwnership.parse(body) for body in bodies if body["kind"] == "DeviceOwnership"),
+        rules=tuple(DeviceTaintRule.parse(body) for body in bodies if body["kind"] == "DeviceTaintRule"),
     )

@@ -14,8 +14,8 @@ from tests.audit.cluster import (
     claim,
     consumer,
     evidence,
+    fence,
     owner,
-    ownership,
     pod,
     published,
     result,
@@ -83,17 +83,17 @@ SOUND: dict[str, list[Body]] = {
         claim("a", "d0", reserved_for=[{"apiGroup": "x.io", "resource": "jobs", "name": "j", "uid": "u"}]),
     ],
     "a claim of a user": [claim("a")],
-    "a claim that tolerates everything where nothing is owned": [claim("a", tolerations=[EVERYTHING])],
+    "a claim that tolerates everything where no fence stands": [claim("a", tolerations=[EVERYTHING])],
     "a claim with admin access that tolerates everything": [
-        ownership({"driver": DRIVER}),
+        fence(),
         claim("a", tolerations=[EVERYTHING], adminAccess=True),
     ],
     "a claim that tolerates every eviction": [
-        ownership({"driver": DRIVER}),
+        fence(),
         claim("a", tolerations=[{**EVERYTHING, "effect": "NoExecute"}]),
     ],
     "a claim that names the fence": [
-        ownership({"driver": DRIVER}),
+        fence(),
         claim("a", tolerations=[{"key": "dovetail.dev/owned", "operator": "Exists"}]),
     ],
 }
@@ -207,7 +207,7 @@ PLANTED: dict[str, tuple[list[Body], Finding]] = {
         Finding(Fault.BOUND_ELSEWHERE, (A,), consumer="default/p", reason="node n2"),
     ),
     "a claim of others that tolerates everything": (
-        [ownership({"driver": DRIVER}), claim("a", tolerations=[EVERYTHING])],
+        [fence(), claim("a", tolerations=[EVERYTHING])],
         Finding(Fault.TOLERATES_EVERYTHING, (A,), reason="gpu"),
     ),
 }
@@ -230,7 +230,7 @@ def test_the_order_of_objects_does_not_matter() -> None:
     bodies = [
         published(SHARED, "d1", takes("d2", "1Gi")),
         *(claim(name, "d0", "d1", "d2", generated=True, tolerations=[EVERYTHING]) for name in "abc"),
-        ownership({"driver": DRIVER}),
+        fence(),
         pod("p", "a", "b", node="n1"),
     ]
     expected = audit(evidence(*bodies))
@@ -243,7 +243,7 @@ def test_the_order_of_objects_does_not_matter() -> None:
 
 def test_a_claim_of_ours_may_tolerate_everything() -> None:
     """The fence is there for claims of others."""
-    seen = evidence(ownership({"driver": DRIVER}), claim("a", tolerations=[EVERYTHING]))
+    seen = evidence(fence(), claim("a", tolerations=[EVERYTHING]))
     assert audit(replace(seen, ours=frozenset({A}))) == ()
 
 

@@ -99,7 +99,7 @@ async def _read_cluster() -> list[dict[str, Any]]:
     from dovetail.services.farewell import visit
 
     # Claims come first: a pod that goes while the lists are read leaves a reservation that settles.
-    wanted = (api.CLAIM, api.POD, api.SLICE, api.CLASS, api.NODE, api.MAPPING, api.OWNERSHIP)
+    wanted = (api.CLAIM, api.POD, api.SLICE, api.CLASS, api.NODE, api.TAINT_RULE, api.MAPPING)
     async with visit() as cluster:
         kinds = [kind for kind in wanted if kind not in api.OPTIONAL or await cluster.reader.is_served(kind)]
         listings = [await cluster.reader.list_all(kind) for kind in kinds]

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from dovetail.api.claims import DELETE_PROTECTION, POD_CLAIM_NAME, DeviceResult, ResourceClaim
 from dovetail.api.nodes import Node
-from dovetail.api.ownership import DeviceOwnership
+from dovetail.api.ownership import FENCE_KEY
 from dovetail.api.pods import Pod
 from dovetail.api.selection import NodeSelector, Toleration
-from dovetail.api.slices import Amount, ResourceSlice
+from dovetail.api.slices import Amount, DeviceTaintRule, ResourceSlice
 from dovetail.core.decisions import ObjectKey
 from dovetail.core.findings import TRANSIENT, Fault, Finding
 from dovetail.core.labels import node_matches
@@ -34,7 +34,7 @@ class Evidence:
     slices: tuple[ResourceSlice, ...]
     pods: tuple[Pod, ...]
     nodes: tuple[Node, ...] = ()
-    ownerships: tuple[DeviceOwnership, ...] = ()
+    rules: tuple[DeviceTaintRule, ...] = ()
     ours: frozenset[ObjectKey] = frozenset()
     malformed: tuple[str, ...] = ()
 
@@ -248,7 +248,7 @@ def _claim_keys(pod: Pod) -> Iterator[ObjectKey]:
 
 
 def _fence(evidence: Evidence) -> Iterator[Finding]:
-    if not evidence.ownerships:
+    if not any(rule.spec.taint.key == FENCE_KEY for rule in evidence.rules):
         return
     for claim in evidence.claims:
         if claim.key in evidence.ours:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dovetail.api.claims import DeviceClass, ResourceClaim
 from dovetail.api.ownership import DeviceOwnership
 from dovetail.api.pods import Pod
-from dovetail.api.slices import ResourceSlice
+from dovetail.api.slices import DeviceTaintRule, ResourceSlice
 from dovetail.core.audit import Evidence, audit, passes_unnamed
 from dovetail.core.cel import Memory
 from dovetail.core.devices import DeviceView
@@ -28,7 +28,9 @@ def evidence_in(world: World) -> Evidence:
         slices=slices_in(world),
         pods=tuple(world.pods.values()),
         nodes=tuple(node for node in (state.node for state in world.nodes) if node is not None),
-        ownerships=ownerships_in(world),
+        rules=tuple(
+            rule for rule in world.others["DeviceTaintRule"].values() if isinstance(rule, DeviceTaintRule)
+        ),
         ours=frozenset(claim.key for claim in world.claims.values() if _is_ours_and_passes(claim, world)),
         malformed=tuple(
             f"{problem.kind} {'/'.join(filter(None, problem.key))} is malformed: {problem.reason}"

@@ -7,7 +7,7 @@ from time import time
 import structlog
 from prometheus_client import Gauge
 
-from dovetail.api.kinds import CLAIM, CLASS, OWNERSHIP, POD, SLICE
+from dovetail.api.kinds import CLAIM, CLASS, OWNERSHIP, POD, SLICE, TAINT_RULE
 from dovetail.core.audit import Evidence, audit, lasting
 from dovetail.core.cel import Memory
 from dovetail.core.findings import TRANSIENT, Fault, Finding
@@ -20,7 +20,7 @@ from dovetail.services.picture import Change
 
 log = structlog.get_logger(__name__)
 
-TELLING = frozenset({CLAIM, POD, SLICE, CLASS, OWNERSHIP})
+TELLING = frozenset({CLAIM, POD, SLICE, CLASS, TAINT_RULE, OWNERSHIP})
 """Kinds whose changes can make a finding, or end one; nodes report too often to count."""
 
 LOGGED_AT_ONCE = 20
