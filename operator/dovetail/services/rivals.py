@@ -3,7 +3,7 @@
 Where a DeviceOwnership keeps kube-scheduler off the devices there is no rival, and nothing to wait for.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import structlog
 
@@ -27,6 +27,9 @@ SETTLE_SECONDS = 0.3
 
 FIRST_LOOK_SECONDS = 0.1
 
+YIELD_SECONDS = 3.0
+"""How long Dovetail leaves the first choice to rivals that have just come, or been woken, together."""
+
 
 class Rivals:
     """Says how long the gate of a pod that has just got its devices has to stay shut."""
@@ -39,6 +42,7 @@ class Rivals:
         self._rereading = rereading
         self._clock = clock
         self._since: dict[Key, tuple[object, float]] = {}
+        self._yielded: dict[Key, float] = {}
         self._rules: dict[str, float] = {}
 
     def follow(self, change: Change) -> None:
@@ -53,6 +57,22 @@ class Rivals:
     def forget(self, pod: Key) -> None:
         """The pod is gone, or has lost its devices."""
         self._since.pop(pod, None)
+        self._yielded.pop(pod, None)
+
+    async def yield_to(self, pod: Key, chosen: Collection[Key]) -> float:
+        """For how many seconds not to write what was chosen for a pod, but to choose anew; 0 to go on.
+
+        kube-scheduler is about to serve a rival that has just come.
+        To be in its way is worse than to wait: 1.37 notes devices as a set, so that it takes a device which
+        two claims held for free as soon as one of them gives it back.
+        """
+        fresh = self._suspects.fresh()
+        if not fresh or not chosen:
+            return 0.0
+        waited = self._clock() - self._yielded.setdefault(pod, self._clock())
+        if waited >= YIELD_SECONDS or await self._first_rival(chosen, fresh) is None:
+            return 0.0
+        return min(max(2 * FIRST_LOOK_SECONDS, waited), YIELD_SECONDS - waited)
 
     async def wait(self, pod: Key, held: Sequence[Json]) -> float:
         """For how many seconds to keep the gate shut before asking again; 0 when it may be opened.
@@ -68,7 +88,7 @@ class Rivals:
             await self._rereading.everything()
             self.forget(pod)
             return 0.0
-        rival = await self._first_rival(held)
+        rival = await self._first_rival([key_of(claim) for claim in held], self._suspects.examples())
         if rival is None and waited >= SETTLE_SECONDS:
             self.forget(pod)
             return 0.0
@@ -83,11 +103,9 @@ class Rivals:
         keys = [key_of(claim) for claim in held]
         return await self._mind.ask(lambda world: any(is_overcommitted(world, key) for key in keys))
 
-    async def _first_rival(self, held: Sequence[Json]) -> Key | None:
-        examples = self._suspects.examples()
+    async def _first_rival(self, keys: Collection[Key], examples: Collection[Key]) -> Key | None:
         if not examples:
             return None
-        keys = [key_of(claim) for claim in held]
         now = self._clock()
         young = frozenset(name for name, born in self._rules.items() if now - born < HOLD_SECONDS)
         return await self._mind.ask(lambda world: first_rival(world, keys, examples, young_rules=young))

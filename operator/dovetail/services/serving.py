@@ -44,6 +44,9 @@ log = structlog.get_logger(__name__)
 CLAIMS_LATE_SECONDS = 10.0
 """How long claims may be missing before the pod is told: normally they appear within a second."""
 
+EARLY_PAUSE_SECONDS = 0.2
+"""A claim that is being written for another pod is free again by then, and tells so itself before."""
+
 CUT_PAUSE_SECONDS = 5.0
 LONGEST_CUT_PAUSE_SECONDS = 300.0
 
@@ -172,6 +175,9 @@ class Serving:
 
     async def _decide(self, key: Key, pod: Json, notes: _Notes) -> None:
         verdict = await self.tools.mind.decide(key, self.tools.avoidance.nodes(key))
+        if verdict.is_early:
+            self.look_again(key, EARLY_PAUSE_SECONDS)
+            return
         decision = verdict.decision
         self.tools.metrics.decisions.labels(type(decision).__name__).inc()
         self.tools.metrics.decision_seconds.observe(verdict.seconds)
@@ -205,6 +211,10 @@ class Serving:
     ) -> None:
         """Write what was decided, look once more for clashes, and open the gate last."""
         self._warn_ungated(pod, notes)
+        if is_gated(pod) and (seconds := await self.tools.rivals.yield_to(key, verdict.claims)):
+            self.tools.mind.withdraw(verdict.claims.keys())
+            self.look_again(key, seconds)
+            return
         written = await self.tools.writer.write(pod, verdict, now=self.tools.now())
         notes.unsettled = written.unknown
         if written.failures:

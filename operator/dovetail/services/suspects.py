@@ -15,6 +15,9 @@ from dovetail.services.release import is_done
 CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
 """The prefix of the extended resource that every class is by itself (KEP-5004)."""
 
+FRESH_SECONDS = 1.0
+"""So long after it came, or a device was given back, a suspect is likely to be served by kube-scheduler."""
+
 LIVELY_SECONDS = 30.0
 """So long after the last suspect went, another one is expected at any time."""
 
@@ -34,6 +37,8 @@ class Suspects:
         self._clock = clock
         self._kinds: dict[Key, str] = {}
         self._by_kind: defaultdict[str, dict[Key, None]] = defaultdict(dict)
+        self._came: dict[str, float] = {}
+        self._freed = float("-inf")
         self._resources: frozenset[str] = frozenset()
         self._last: float | None = None
 
@@ -55,10 +60,19 @@ class Suspects:
         """One suspect of each kind: those that ask for the same, from the same nodes, are one kind."""
         return tuple(next(iter(pods)) for pods in self._by_kind.values())
 
+    def fresh(self) -> tuple[Key, ...]:
+        """One suspect of each kind of which one has just come, or been woken by a device that is free now."""
+        since = self._clock() - FRESH_SECONDS
+        if self._freed >= since:
+            return self.examples()
+        return tuple(next(iter(pods)) for kind, pods in self._by_kind.items() if self._came[kind] >= since)
+
     def _follow_claim(self, change: Change) -> None:
         before, after = change.before, change.after
         if before and after and claims.is_allocated(before) == claims.is_allocated(after):
             return
+        if before and claims.is_allocated(before):
+            self._freed = self._clock()
         owners = _owners(after or before)
         for key in {*self._consumers.of(CLAIM, change.key), *owners}:
             self._judge(key)
@@ -74,10 +88,11 @@ class Suspects:
             del self._kinds[key]
             del self._by_kind[known][key]
             if not self._by_kind[known]:
-                del self._by_kind[known]
+                del self._by_kind[known], self._came[known]
         if kind:
             self._kinds[key] = kind
             self._by_kind[kind][key] = None
+            self._came[kind] = self._last
 
     def _kind(self, key: Key, pod: Json) -> str:
         """What the pod may be given, and from which nodes; empty for a pod that is no suspect."""
