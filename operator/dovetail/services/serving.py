@@ -174,7 +174,9 @@ class Serving:
             self.look_again(key, seconds)
 
     async def _decide(self, key: Key, pod: Json, notes: _Notes) -> None:
-        verdict = await self.tools.mind.decide(key, self.tools.avoidance.nodes(key))
+        # Where kube-scheduler has made room for the pod, what spoke against the node is over (V-20).
+        nominated = (pod.get("status") or {}).get("nominatedNodeName")
+        verdict = await self.tools.mind.decide(key, self.tools.avoidance.nodes(key) - {nominated})
         if verdict.is_early:
             self.look_again(key, EARLY_PAUSE_SECONDS)
             return
