@@ -44,7 +44,11 @@ class Written:
 
 
 class AllocationWriter:
-    """Writes claims. What was assumed of a claim is withdrawn when it is known not to have been written."""
+    """Writes claims.
+
+    What was assumed of a claim is withdrawn as soon as its fate is known:
+    by then the picture shows what was written, or what is there instead.
+    """
 
     def __init__(self, *, pen: Pen, reader: Reader, picture: Picture, mind: Mind) -> None:
         self._pen = pen
@@ -58,6 +62,16 @@ class AllocationWriter:
         All finalizers are written before the first allocation, so that whatever forbids the former
         leaves no pod half served.
         """
+        try:
+            written = await self._write(pod, verdict, now)
+        except BaseException:
+            # Not sent, or given up at the end: nothing is known to be written beyond what the picture shows.
+            self._mind.withdraw(verdict.claims.keys())
+            raise
+        self._mind.withdraw(verdict.claims.keys() - set(written.unknown))
+        return written
+
+    async def _write(self, pod: Mapping[str, Any], verdict: Verdict, now: str) -> Written:
         match verdict.decision:
             case Place(grants=grants, reserve=reserve):
                 ours = [grant for grant in grants if grant.ours and grant.claim in verdict.claims]
@@ -67,15 +81,13 @@ class AllocationWriter:
                 return Written()
         protected = await self._settle_all({grant.claim: self._protect(grant, verdict) for grant in ours})
         if protected.failures:
-            self._mind.withdraw(verdict.claims.keys())
-            return protected.written
+            return Written(tuple(protected.failures.values()))
         writes = {
             grant.claim: self._allocate(pod, protected.bodies[grant.claim], grant.allocation, now)
             for grant in ours
         }
         writes |= {key: self._reserve(pod, verdict.claims[key]) for key in reserve if key in verdict.claims}
         settled = await self._settle_all(writes)
-        self._mind.withdraw(settled.refused)
         await self._look_into(settled)
         dropped = [lost for grant in ours if (lost := _dropped(grant, settled.bodies.get(grant.claim)))]
         return Written(settled.written.failures, settled.written.unknown, tuple(dropped))
@@ -132,14 +144,14 @@ class AllocationWriter:
         self._picture.see(CLAIM, body)
         return body
 
-    async def _settle_all(self, writes: Mapping[Key, Any]) -> "_Settled":
+    @staticmethod
+    async def _settle_all(writes: Mapping[Key, Any]) -> "_Settled":
         answers = await asyncio.gather(*writes.values(), return_exceptions=True)
         settled = _Settled()
         for key, answer in zip(writes, answers, strict=True):
             if isinstance(answer, ClusterError):
                 settled.failures[key] = answer
             elif isinstance(answer, BaseException):
-                self._mind.withdraw(writes.keys())
                 raise answer
             else:
                 settled.bodies[key] = answer
@@ -152,12 +164,6 @@ class _Settled:
     def __init__(self) -> None:
         self.bodies: dict[Key, Json] = {}
         self.failures: dict[Key, ClusterError] = {}
-
-    @property
-    def refused(self) -> list[Key]:
-        """Claims that were certainly not written."""
-        uncertain = (Unavailable, Conflict)
-        return [key for key, error in self.failures.items() if not isinstance(error, uncertain)]
 
     @property
     def contested(self) -> list[Key]:

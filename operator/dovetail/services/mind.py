@@ -25,6 +25,7 @@ from dovetail.core.planner import PlanSettings, plan_pod
 from dovetail.core.world import Change as Meaning
 from dovetail.core.world import Problem, World
 from dovetail.services import claims
+from dovetail.services.holdings import claim_names
 from dovetail.services.picture import Change, Json, Key
 
 log = structlog.get_logger(__name__)
@@ -50,6 +51,8 @@ class Verdict:
     decision: Decision
     claims: Mapping[Key, Json] = field(default_factory=dict)
     seconds: float = 0.0
+    is_early: bool = False
+    """Nothing was decided: a claim of the pod is being written for another one."""
 
 
 @dataclass(slots=True)
@@ -184,6 +187,8 @@ class Mind:
         raw = world.raw(POD.name, *key)
         if raw is None:
             return Verdict(Nothing())
+        if self._is_being_written(raw):
+            return Verdict(Nothing(), is_early=True)
         started = monotonic()
         budget = Budget(
             self._limits.steps,
@@ -192,6 +197,11 @@ class Mind:
         decision = plan_pod(world, Pod.parse(raw), settings=self._plan, budget=budget, avoid=avoid)
         planned_on = self._assume(world, raw, decision)
         return Verdict(decision, planned_on, monotonic() - started)
+
+    def _is_being_written(self, pod: Mapping[str, Any]) -> bool:
+        """Whether a claim of the pod is under way for another one: its version will have changed."""
+        namespace = pod["metadata"]["namespace"]
+        return any((namespace, name) in self._assumed for name in claim_names(pod).values() if name)
 
     def _assume(self, world: World, pod: Mapping[str, Any], decision: Decision) -> dict[Key, Json]:
         wanted: dict[Key, Mapping[str, Any] | None] = {}
