@@ -21,9 +21,9 @@ class NoDiffBase(kopf.DiffBaseStorage):
         return NO_ESSENCE
 
     @override
-    def fetch(self, *, body: kopf.Body) -> kopf.BodyEssence | None:
-        """Nothing was kept."""
-        return None
+    def fetch(self, *, body: kopf.Body) -> kopf.BodyEssence:
+        """It has always looked so."""
+        return NO_ESSENCE
 
     @override
     def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: kopf.BodyEssence) -> None:

@@ -12,6 +12,7 @@ from dovetail.cluster.connection import connect
 from dovetail.cluster.reader import Reader
 from dovetail.cluster.wire import Wire
 from dovetail.errors import ClusterError
+from dovetail.services.collecting import spare_what_stays
 from dovetail.services.health import Health, serve_health
 from dovetail.services.leadership import Leadership
 from dovetail.services.metrics import Metrics
@@ -142,6 +143,7 @@ class Operation:
     async def _heal(self) -> None:
         """Complete the picture, then keep it true."""
         await self._list_first()
+        spare_what_stays()
         self.health.ready = True
         self.health.beat()
         self._ready()

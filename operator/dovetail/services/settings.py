@@ -66,7 +66,7 @@ class Settings(BaseSettings):
     )
     decision_seconds: float = Field(2.0, gt=0, le=4, description="How long one decision may take.")
     decision_steps: int = Field(2_000_000, gt=0, description="How many steps one decision may take.")
-    writers: int = Field(16, ge=1, le=64, description="How many pods are written at a time.")
+    writers: int = Field(48, ge=1, le=64, description="How many pods are written at a time.")
     attempts_per_minute: int = Field(
         4, ge=1, description="How often a minute one pod may be given devices, whatever others do to them."
     )
