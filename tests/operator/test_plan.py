@@ -50,7 +50,8 @@ def cluster_of_many() -> list[Body]:
         pod("c", claim="first", priority=70),
         pod("d", claim="wide", priority=60, cpu="3"),
         pod("e", claim="impossible", priority=50),
-        pod("f", claim="plain", priority=40, gates=()),
+        # Held, or it would be a rival for the devices, which the operator waits for.
+        pod("f", claim="plain", priority=40, gates=("example.com/hold",)),
         pod("g", claim="busy", priority=30, cpu="3"),
         pod("h", claim="nowhere", priority=20, nodeSelector={"zone": "nowhere"}),
         pod("i", priority=10),
@@ -111,11 +112,11 @@ async def test_the_operator_does_what_the_plan_says(
     for each in planned:
         name = each["name"]
         if each["outcome"] == "fits":
-            await bare.wait_for("Pod", partial(_is_open, name))
+            await bare.wait_for("Pod", partial(_is_open, name), timeout_seconds=30)
             planned_claims = {entry["name"]: entry["allocation"] for entry in each["claims"]}
             assert allocations_of(bare, name) == planned_claims, name
         elif each["outcome"] == "doesNotFit":
-            told = await bare.wait_for("Pod", partial(_is_told, name))
+            told = await bare.wait_for("Pod", partial(_is_told, name), timeout_seconds=30)
             assert condition(told)["message"] == each["message"], name
 
 

@@ -1,15 +1,15 @@
 """What would become of all waiting pods, one after the other, each seeing what the earlier ones got."""
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from dovetail.api.claims import ResourceClaim
 from dovetail.api.mappings import ALIGNMENT_ANNOTATION
 from dovetail.api.pods import Pod
 from dovetail.core.budget import Budget
 from dovetail.core.cases import case_of
-from dovetail.core.decisions import Decision, Nothing, ObjectKey, Place, Reserve
+from dovetail.core.decisions import Decision, Grant, Nothing, ObjectKey, Place, Reserve
 from dovetail.core.generation import Create, Impossible, steps_for
 from dovetail.core.outcome import Allocation
 from dovetail.core.planner import PlanSettings, order_of, plan_pod
@@ -120,7 +120,7 @@ def _apply(world: World, pod: Pod, decision: Decision) -> None:
     match decision:
         case Place():
             for grant in decision.grants:
-                _reserve(world, grant.claim, pod, grant.allocation.body)
+                _reserve(world, grant.claim, pod, grant)
             for key in decision.reserve:
                 _reserve(world, key, pod, None)
         case Reserve():
@@ -130,16 +130,20 @@ def _apply(world: World, pod: Pod, decision: Decision) -> None:
             pass
 
 
-def _reserve(world: World, key: ObjectKey, pod: Pod, allocation: Mapping[str, Any] | None) -> None:
+def _reserve(world: World, key: ObjectKey, pod: Pod, grant: Grant | None) -> None:
     raw = world.raw("ResourceClaim", *key)
     if raw is None:
         return
     status = dict(raw.get("status") or {})
     consumer = {"resource": "pods", "name": pod.metadata.name, "uid": pod.metadata.uid}
     status["reservedFor"] = [*(status.get("reservedFor") or ()), consumer]
-    if allocation is not None:
-        status["allocation"] = allocation
-    world.put("ResourceClaim", {**raw, "status": status})
+    metadata = dict(raw["metadata"])
+    if grant is not None:
+        status["allocation"] = grant.allocation.body
+    if grant is not None and grant.ours:
+        told = json.dumps([entry.as_json() for entry in grant.allocation.alignment])
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), ALIGNMENT_ANNOTATION: told}
+    world.put("ResourceClaim", {**raw, "metadata": metadata, "status": status})
 
 
 def _bind(world: World, pod: Pod, node: str) -> None:
