@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from e2e.chaos.judge import Judge, Snapshot
 from e2e.chaos.ledger import Account, close_account
 from e2e.chaos.script import SHARED_CLAIMS, Shape, Step, write_script
 from e2e.chaos.stage import Stage
-from e2e.harness import Cluster, Object, allocated, condition, running
+from e2e.harness import OPERATOR_USER, Cluster, Object, allocated, condition, running
 from e2e.tests.claims import reserved_for
 
 SETTLE_SECONDS = 150.0
@@ -78,7 +79,12 @@ class Run:
             with suppress(asyncio.CancelledError):
                 await auditing
         events = [operator.events for operator in self._stage.operators.values()]
-        account = close_account(self._cluster.plane.audit, mark, events, self._stage.interruptions)
+        account = close_account(
+            self._cluster.plane.audit.writes(OPERATOR_USER, since=mark),
+            events,
+            interruptions=self._stage.interruptions,
+            consumers=Counter(step.claim for step in self.script if step.claim),
+        )
         self.verdict.account = account
         self.verdict.audits = self._judge.audits
         self.verdict.ran = len(self._judge.ran)

@@ -113,9 +113,10 @@ def test_writes_are_counted_per_claim_and_minute() -> None:
     rng = Random(1)
     times = [rng.uniform(0, 50) for _ in range(MOST_WRITES_A_MINUTE + 1)]
 
-    assert busiest_minute(write("a", at) for at in times) == len(times)
-    assert busiest_minute(write(f"c{index}", at) for index, at in enumerate(times)) == 1
-    assert busiest_minute(write("a", 61.0 * index) for index in range(20)) == 1
+    assert busiest_minute([write("a", at) for at in times], {}) == len(times)
+    assert busiest_minute([write("a", at) for at in times], {"a": 5}) == len(times) - 5
+    assert busiest_minute([write(f"c{index}", at) for index, at in enumerate(times)], {}) == 1
+    assert busiest_minute([write("a", 61.0 * index) for index in range(20)], {}) == 1
 
 
 def test_an_attempt_allows_what_the_design_says() -> None:
