@@ -87,6 +87,11 @@ def excerpt(demo: str) -> str:
     return "\n…\n".join("\n".join(part) for part in parts) + "\n"
 
 
+def settled(text: str) -> str:
+    """The text of the demo without what differs from run to run: random names, and the time it took."""
+    return re.sub(r"-devices-\w{5}|\(\d+\.\d s\)", "", text)
+
+
 def refresh(page: Path) -> None:
     """Write into a page what its runnable commands print now."""
     text = page.read_text(encoding="utf-8")
@@ -94,8 +99,8 @@ def refresh(page: Path) -> None:
         prompt = f"$ {command.words}\n"
         if command.is_runnable:
             text = text.replace(prompt + command.shown, prompt + command.run())
-        elif command.words == DEMO:
-            text = text.replace(prompt + command.shown, prompt + excerpt(run_demo()))
+        elif command.words == DEMO and settled(told := excerpt(run_demo())) != settled(command.shown):
+            text = text.replace(prompt + command.shown, prompt + told)
     page.write_text(text, encoding="utf-8")
 
 

@@ -15,7 +15,7 @@ from dovetail.services.audit import Auditor
 from dovetail.services.metrics import Metrics, WaitingPods
 from dovetail.services.mind import Mind
 from dovetail.services.settings import Settings
-from tests.docs.pages import DEMO, ROOT, Command, commands, excerpt, pages, run_demo
+from tests.docs.pages import DEMO, ROOT, Command, commands, excerpt, pages, run_demo, settled
 
 PAGES = pages()
 DOCS = ROOT / "docs"
@@ -142,9 +142,4 @@ def test_every_example_is_valid_yaml() -> None:
 def test_the_demo_tells_what_the_readme_shows() -> None:
     """The demo on the first page is what the demo prints, but for random names and the time it took."""
     (shown,) = [command.shown for command in commands(ROOT / "README.md") if command.words == DEMO]
-    assert _settled(excerpt(run_demo())) == _settled(shown)
-
-
-def _settled(text: str) -> str:
-    """The text without what differs from run to run."""
-    return re.sub(r"-devices-\w{5}|\(\d+\.\d s\)", "", text)
+    assert settled(excerpt(run_demo())) == settled(shown)
