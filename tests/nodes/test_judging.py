@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dovetail.core.node_refusals import NodeCause
 from dovetail.core.world import World
 from tests.nodes.asking import candidates, cause, usable
-from tests.planner.worlds import Body, allocated, claim, device_class, devices, node, pod, world_of
+from tests.planner.worlds import Body, allocated, claim, device_class, devices, named, node, pod, world_of
 
 TAINT = {"key": "team", "value": "red", "effect": "NoSchedule"}
 
@@ -204,3 +204,34 @@ def _change(world: World, bodies: dict[tuple[str, str], Body], action: str, name
             usable(world)
     for (kind, _), body in bodies.items():
         world.put(kind, body)
+
+
+def test_room_is_kept_for_pods_that_share_an_allocated_claim() -> None:
+    """They can go nowhere else: their node was chosen for all of them. Pods of higher priority go first."""
+    status = allocated("n1", "dev-0", reserved=["first"])
+    world = world_of(
+        node("n1", cpu="8"),
+        claim("shared", status=status),
+        pod("first", claims=[named("shared")], cpu="3", priority=5),
+        pod("second", claims=[named("shared")], cpu="3", priority=5),
+        pod(cpu="3", priority=5),
+        pod("urgent", cpu="3", priority=6),
+    )
+    assert usable(world) == ()
+    assert usable(world, "second") == ("n1",)
+    assert usable(world, "urgent") == ("n1",)
+    world.drop("Pod", "default", "second")
+    assert usable(world) == ("n1",)
+
+
+def test_no_room_is_kept_for_pods_that_do_not_fit_anyway() -> None:
+    """What is left is not wasted on them."""
+    status = allocated("n1", "dev-0", reserved=["first"])
+    world = world_of(
+        node("n1", cpu="8"),
+        claim("shared", status=status),
+        pod("first", claims=[named("shared")], cpu="5"),
+        pod("second", claims=[named("shared")], cpu="5"),
+        pod(cpu="3"),
+    )
+    assert usable(world) == ("n1",)

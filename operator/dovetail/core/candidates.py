@@ -10,7 +10,7 @@ from dovetail.core.footprints import Footprint, Shape
 from dovetail.core.judging import refuse_shape
 from dovetail.core.labels import node_matches, only_node
 from dovetail.core.node_refusals import NodeCause, NodeRefusal
-from dovetail.core.nodes import Hold, NodeState
+from dovetail.core.nodes import Hold, NodeState, pods_expected
 from dovetail.core.resources import Amounts, total_of
 from dovetail.core.world import World
 
@@ -148,17 +148,26 @@ class _Checks:
             if refusal := refuse_shape(state, shape):
                 return refusal
         first = self.party.pods[0]
-        waiting = [
-            nominated
-            for key, nominated in state.nominated.items()
-            if nominated.priority >= first.priority and all(key != member.key for member in self.party.pods)
-        ]
-        if not waiting and len(self.newcomers) == 1:
+        expected = self._expected(state) if state.nominated else []
+        if not expected and len(self.newcomers) == 1:
             return None
-        crowd = total_of((self.crowd, *(each.requests for each in waiting))) if waiting else self.crowd
+        crowd = total_of((self.crowd, *(each.requests for each in expected))) if expected else self.crowd
         return self.world.judge.refuse_amounts(
-            state, crowd, pods=len(self.newcomers) + len(waiting), without=(first,)
+            state, crowd, pods=len(self.newcomers) + len(expected), without=(first,)
         )
+
+    def _expected(self, state: NodeState) -> list[Footprint]:
+        """Pods that are expected there and go before the pod, as far as there is room for them."""
+        first = self.party.pods[0]
+        members = {member.key for member in self.party.pods}
+        coming: list[Footprint] = []
+        total: Amounts = {}
+        ranked = sorted(pods_expected(state, first), key=lambda each: (-each.priority, each.key))
+        for each in (other for other in ranked if other.key not in members):
+            more = total_of((total, each.requests))
+            if self.world.judge.refuse_amounts(state, more, pods=len(coming) + 1, without=(first,)) is None:
+                coming, total = [*coming, each], more
+        return coming
 
     def _refuse_filters(self, state: NodeState) -> NodeRefusal | None:
         return next((no for each in self.filters if (no := each.refuse(state)) is not None), None)

@@ -22,7 +22,10 @@ class Hold(enum.Enum):
     """It has no node yet, but an allocated claim that ties it there."""
 
     NOMINATED = "nominated"
-    """kube-scheduler nominated it; it counts only against pods of at most its own priority."""
+    """It is expected there: kube-scheduler nominated it, or a claim that it shares is allocated there.
+
+    It counts only against pods of at most its own priority.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +55,12 @@ class NodeState:
 
 
 def pods_beside(state: NodeState, footprint: Footprint) -> Iterator[Footprint]:
-    """The pods that count on the node for this one: all but itself, and nominated ones that go before it."""
-    for key, other in state.pods.items():
-        if key != footprint.key:
-            yield other
+    """The pods on the node, without this one."""
+    return (other for key, other in state.pods.items() if key != footprint.key)
+
+
+def pods_expected(state: NodeState, footprint: Footprint) -> Iterator[Footprint]:
+    """The pods that are expected on the node and go before this one."""
     for key, other in state.nominated.items():
         if key != footprint.key and other.priority >= footprint.priority:
             yield other

@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from dovetail.api.placement import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from dovetail.api.pods import Pod
 from dovetail.core.footprints import Footprint
 from dovetail.core.node_refusals import NodeCause, NodeRefusal
-from dovetail.core.nodes import NodeState, pods_beside
+from dovetail.core.nodes import NodeState, pods_beside, pods_expected
 from dovetail.core.volumes import claim_names, find
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class VolumeLimitsFilter:
             return None
         there = {
             volume
-            for other in pods_beside(state, self.footprint)
+            for other in chain(pods_beside(state, self.footprint), pods_expected(state, self.footprint))
             for volume in _attached(self.world, other.pod)
         }
         added = Counter(driver for driver, _ in self.wanted - there)

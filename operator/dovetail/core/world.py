@@ -350,24 +350,23 @@ class World:
             return None
         if pod.spec.node_name:
             return Home(pod.spec.node_name, Hold.BOUND)
-        if node := self._tied_to(pod):
-            return Home(node, Hold.DEVICES)
-        if pod.status.nominated_node_name:
-            return Home(pod.status.nominated_node_name, Hold.NOMINATED)
-        return None
+        return self._home_by_claims(pod) or (
+            Home(pod.status.nominated_node_name, Hold.NOMINATED) if pod.status.nominated_node_name else None
+        )
 
-    def _tied_to(self, pod: Pod) -> str | None:
-        """The node of the pod's devices: of claims made for it, or reserved for it."""
+    def _home_by_claims(self, pod: Pod) -> Home | None:
+        """Where the pod's devices are; claims that are its own come before those that it may join."""
+        expected = None
         for entry in self.claims_of_pod(pod):
             claim = self.claims.get(entry.key) if entry.key else None
-            if claim is None or claim.status.allocation is None:
+            allocation = claim.status.allocation if claim is not None else None
+            node = only_node(allocation.node_selector) if allocation is not None else None
+            if claim is None or node is None:
                 continue
-            reserved = any(consumer.uid == pod.metadata.uid for consumer in claim.status.reserved_for)
-            if reserved or is_owned_by(claim, pod):
-                node = only_node(claim.status.allocation.node_selector)
-                if node is not None:
-                    return node
-        return None
+            if is_owned_by(claim, pod) or any(c.uid == pod.metadata.uid for c in claim.status.reserved_for):
+                return Home(node, Hold.DEVICES)
+            expected = expected or Home(node, Hold.NOMINATED)
+        return expected
 
     def _set_class_resources(self) -> None:
         backed = classes_by_resource(self.others["DeviceClass"]) if self.features.extended_resource else {}
