@@ -117,7 +117,7 @@ def main() -> int:
     """Run everything, or what begins with one of the arguments; 0 where all bars hold."""
     report = Report()
     # The grammar of CEL is read once in the life of a process, not per claim.
-    compile_selector("true", Environment())
+    compile_selector('device.driver == "a" && 1 >= 0', Environment())
     with Oracle(threads=1) as oracle:
         for name, make in _throughput().items():
             if _is_wanted(name):
@@ -180,7 +180,9 @@ def _race(report: Report, oracle: Oracle, name: str, world: World) -> None:
 def _ours(world: World) -> Timing:
     inventory, nodes = _load(world)
     gc.collect()
-    seconds, fits, held = [], 0, {}
+    seconds: list[float] = []
+    held: dict[str, str] = {}
+    fits = 0
     for step in world.steps:
         start = time.perf_counter()
         if "release" in step:

@@ -286,8 +286,8 @@ class Judge:
         for name, drawing in members.items():
             if not any(is_new for _, is_new in drawing):
                 continue
-            groups = [each for each, _ in drawing]
-            if any(groups) and not (all(groups) and frozenset.intersection(*groups)):
+            each = [groups for groups, _ in drawing]
+            if any(each) and not (all(each) and frozenset.intersection(*each)):
                 yield f"counter set {name} of {pool} has incompatible devices"
 
     def _all_devices(self, pool: tuple[str, str]) -> list[Key]:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from dovetail.api.claims import ResourceClaim
 from dovetail.core.attempt import Attempt
-from dovetail.core.board import Board, BoardMaker, named
+from dovetail.core.board import Board, named
+from dovetail.core.boards import BoardMaker
 from dovetail.core.budget import Budget, BudgetSpent
 from dovetail.core.helping import release_on, without_constraints
 from dovetail.core.inventory import Inventory

@@ -13,6 +13,9 @@ from dovetail.core.matching import Demand, shortage
 from dovetail.core.requests import Alternative, Constraint
 from dovetail.core.sources import Element
 
+Wanted = tuple[Alternative, int]
+"""An alternative that must be served, and how many devices it needs."""
+
 
 @dataclass(slots=True)
 class Narrowed:
@@ -29,20 +32,22 @@ def narrow(attempt: Attempt) -> Narrowed:
     board = attempt.board
     narrowed = Narrowed([startable(attempt, alternative) for alternative in board.asked.alternatives])
     before: list[int] = []
+    wanted = needed(board)
+    scopes = [_scope(board, constraint, wanted) for constraint in board.asked.constraints]
     while before != narrowed.domains and not narrowed.impossible:
         before = list(narrowed.domains)
-        for constraint in board.asked.constraints:
-            _apply(board, constraint, narrowed)
+        for scope in scopes:
+            _apply(scope, narrowed, board.sharing)
     if not narrowed.impossible:
         narrowed.impossible = (
-            _is_short(board, narrowed.domains)
-            or _bundles_short(board, narrowed.domains)
-            or _counters_short(attempt, narrowed.domains)
+            _is_short(board, narrowed.domains, wanted)
+            or _bundles_short(board, narrowed.domains, wanted)
+            or _counters_short(attempt, narrowed.domains, wanted)
         )
     return narrowed
 
 
-def needed(board: Board) -> list[tuple[Alternative, int]]:
+def needed(board: Board) -> list[Wanted]:
     """The alternatives that must be served, each with its size."""
     return [
         (
@@ -72,20 +77,32 @@ def startable(attempt: Attempt, alternative: Alternative) -> int:
 # -- constraints -------------------------------------------------------------------------------------
 
 
-def _apply(board: Board, constraint: Constraint, narrowed: Narrowed) -> None:
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """A constraint with the values of the alternatives that it covers, and those that must be served."""
+
+    constraint: Constraint
+    covered: Mapping[int, ValueBoard]
+    wanted: Sequence[Wanted]
+
+
+def _scope(board: Board, constraint: Constraint, wanted: Sequence[Wanted]) -> _Scope:
     covered = {number: values for (rule, number), values in board.values.items() if rule == constraint.number}
-    wanted = [(a, size) for a, size in needed(board) if a.number in covered and size]
-    if constraint.distinct:
-        possible = _distinct_possible(covered, wanted, narrowed.domains)
+    return _Scope(constraint, covered, [(a, size) for a, size in wanted if a.number in covered and size])
+
+
+def _apply(scope: _Scope, narrowed: Narrowed, sharing: int) -> None:
+    if scope.constraint.distinct:
+        possible = _distinct_possible(scope.covered, scope.wanted, narrowed.domains)
     else:
-        possible = _match(covered, wanted, narrowed.domains, board.sharing)
+        possible = _match(scope.covered, scope.wanted, narrowed.domains, sharing)
     if not possible:
-        narrowed.impossible, narrowed.blocking = True, constraint.number
+        narrowed.impossible, narrowed.blocking = True, scope.constraint.number
 
 
 def _match(
     covered: Mapping[int, ValueBoard],
-    wanted: Sequence[tuple[Alternative, int]],
+    wanted: Sequence[Wanted],
     domains: list[int],
     sharing: int,
 ) -> bool:
@@ -121,7 +138,7 @@ def _can_serve(demands: Sequence[Demand], sharing: int) -> bool:
 
 
 def _distinct_possible(
-    covered: Mapping[int, ValueBoard], wanted: Sequence[tuple[Alternative, int]], domains: list[int]
+    covered: Mapping[int, ValueBoard], wanted: Sequence[Wanted], domains: list[int]
 ) -> bool:
     """Whether there are as many values as devices are wanted: each device takes at least one."""
     values = {
@@ -137,22 +154,22 @@ def _distinct_possible(
 # -- all requests together ---------------------------------------------------------------------------
 
 
-def _is_short(board: Board, domains: Sequence[int]) -> bool:
+def _is_short(board: Board, domains: Sequence[int], wanted: Sequence[Wanted]) -> bool:
     """Whether the requests together want more devices than there are for them."""
     demands = [
         Demand(domains[a.number], size)
-        for a, size in needed(board)
+        for a, size in wanted
         if not a.admin and not domains[a.number] & board.sharing
     ]
-    too_few = any(domains[a.number].bit_count() < size for a, size in needed(board))
+    too_few = any(domains[a.number].bit_count() < size for a, size in wanted)
     return too_few or shortage(demands) is not None
 
 
-def _bundles_short(board: Board, domains: Sequence[int]) -> bool:
+def _bundles_short(board: Board, domains: Sequence[int], needs: Sequence[Wanted]) -> bool:
     """Whether constraints that ask for the same again and again find too few places for all of them."""
-    bundles: dict[object, list[tuple[Constraint, list[tuple[Alternative, int]]]]] = {}
+    bundles: dict[object, list[tuple[Constraint, list[Wanted]]]] = {}
     for constraint in board.asked.constraints:
-        wanted = [(a, size) for a, size in needed(board) if constraint.number in a.constraints and size]
+        wanted = [(a, size) for a, size in needs if constraint.number in a.constraints and size]
         if constraint.distinct or not wanted or not _is_bundle(board, domains, wanted):
             continue
         shape = tuple(sorted((domains[a.number], size) for a, size in wanted))
@@ -161,7 +178,7 @@ def _bundles_short(board: Board, domains: Sequence[int]) -> bool:
     return any(_places(board, domains, *same[0]) < len(same) for same in bundles.values() if len(same) > 1)
 
 
-def _is_bundle(board: Board, domains: Sequence[int], wanted: Iterable[tuple[Alternative, int]]) -> bool:
+def _is_bundle(board: Board, domains: Sequence[int], wanted: Iterable[Wanted]) -> bool:
     return all(
         len(a.constraints) == 1 and not a.admin and not domains[a.number] & board.sharing for a, _ in wanted
     )
@@ -172,9 +189,7 @@ def _groups(board: Board, constraint: Constraint, alternative: Alternative) -> o
     return tuple(sorted(groups.items(), key=repr))
 
 
-def _places(
-    board: Board, domains: Sequence[int], constraint: Constraint, wanted: Iterable[tuple[Alternative, int]]
-) -> int:
+def _places(board: Board, domains: Sequence[int], constraint: Constraint, wanted: Iterable[Wanted]) -> int:
     """How many times the values have room for one bundle, each value for itself."""
     sizes: dict[int, int] = {}
     for alternative, size in wanted:
@@ -189,11 +204,10 @@ def _places(
 # -- counters ----------------------------------------------------------------------------------------
 
 
-def _counters_short(attempt: Attempt, domains: Sequence[int]) -> bool:
+def _counters_short(attempt: Attempt, domains: Sequence[int], wanted: Sequence[Wanted]) -> bool:
     """Whether counter sets have too little left for all devices that a request needs."""
-    board = attempt.board
     sizes: dict[int, int] = {}
-    for alternative, size in needed(board):
+    for alternative, size in wanted:
         if not alternative.admin:
             domain = domains[alternative.number]
             sizes[domain] = sizes.get(domain, 0) + size

@@ -20,6 +20,9 @@ Holder = tuple[str, str]
 MOST_TRIES = 256
 """So many sets of holders are tried before the answer is no longer certain to be the smallest."""
 
+MOST_CONSTRAINTS = 4
+"""So many constraints are left out, one at a time."""
+
 Fits = Callable[[frozenset[Holder]], Sequence[DeviceKey] | None]
 """The devices that the claims would get if these holders gave everything back; None where they do not fit."""
 
@@ -73,15 +76,24 @@ def release_on(inventory: Inventory, offer: NodeOffer, board: Board, budget: Bud
 
 
 def without_constraints(claims: Sequence[ResourceClaim]) -> Iterator[tuple[int, str, list[ResourceClaim]]]:
-    """For each constraint, the claim that has it, its attribute, and the claims as they are without it."""
+    """For some constraints, the claim that has it, its attribute, and the claims as they are without it.
+
+    Of constraints that look alike, such as those of eight pairs, only the first is tried.
+    """
+    seen: set[object] = set()
     for index, claim in enumerate(claims):
         constraints = claim.spec.devices.constraints
         for number, constraint in enumerate(constraints):
+            attribute = constraint.match_attribute or constraint.distinct_attribute or ""
+            look = (index, attribute, constraint.match_attribute is None, len(constraint.requests))
+            if look in seen or len(seen) >= MOST_CONSTRAINTS:
+                continue
+            seen.add(look)
             rest = (*constraints[:number], *constraints[number + 1 :])
             devices = claim.spec.devices.model_copy(update={"constraints": rest})
             spec = claim.spec.model_copy(update={"devices": devices})
             changed = [*claims[:index], claim.model_copy(update={"spec": spec}), *claims[index + 1 :]]
-            yield index, constraint.match_attribute or constraint.distinct_attribute or "", changed
+            yield index, attribute, changed
 
 
 def _holders_on(inventory: Inventory, offer: NodeOffer) -> list[Holder]:

@@ -19,6 +19,8 @@ def shortage(demands: Sequence[Demand]) -> tuple[int, ...] | None:
 
     Devices are given out one by one; a demand that finds none looks for others that can make room.
     """
+    if not _overlap(demands):
+        return next(((i,) for i, one in enumerate(demands) if one.devices.bit_count() < one.size), None)
     holder: dict[int, int] = {}
     for index in sorted(range(len(demands)), key=lambda i: demands[i].devices.bit_count()):
         if demands[index].devices.bit_count() < demands[index].size:
@@ -28,6 +30,16 @@ def shortage(demands: Sequence[Demand]) -> tuple[int, ...] | None:
             if reached is not None:
                 return tuple(sorted(reached))
     return None
+
+
+def _overlap(demands: Sequence[Demand]) -> bool:
+    """Whether any device is wanted by two."""
+    seen = 0
+    for demand in demands:
+        if demand.devices & seen:
+            return True
+        seen |= demand.devices
+    return False
 
 
 def _make_room(start: int, demands: Sequence[Demand], holder: dict[int, int]) -> set[int] | None:

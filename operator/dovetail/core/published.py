@@ -134,6 +134,8 @@ class SliceContent:
     consumes: bool
     """Whether a device draws from counters."""
     uses_groups: bool
+    tainted: bool
+    """Whether a device has taints."""
     memo: dict[object, Any] = field(default_factory=dict)
 
 
@@ -219,6 +221,7 @@ class Reader:
             has_conditions=any(device.binding_conditions for device in devices),
             consumes=any(device.consumes for device in devices),
             uses_groups=any(part.groups for device in devices for part in device.consumes),
+            tainted=any(device.taints for device in devices),
         )
 
 

@@ -72,7 +72,7 @@ class Candidates:
         return heap[0]
 
     def _sort_all(self) -> None:
-        self._states = [self.offers.state(name) for name in self.nodes]
+        self._states = self.offers.states_of(self.nodes)
         self._members, self._counts = {}, {}
         for rank, state in enumerate(self._states):
             self._members.setdefault(state, []).append(rank)

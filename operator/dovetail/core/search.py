@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from dovetail.core.attempt import Attempt, BrokenDevice, Chosen
-from dovetail.core.board import size_of
+from dovetail.core.board import asked_by, size_of
 from dovetail.core.budget import Budget
 from dovetail.core.requests import MOST_ALTERNATIVES, RESULTS_LIMIT, Alternative, Asked, Request
 
@@ -186,7 +186,7 @@ class Search:
                 continue
             self._budget.spend()
             if number in (broken := self._board.alternatives[alternative.number].broken):
-                raise BrokenDevice(alternative.claim, broken[number], number)
+                raise BrokenDevice(alternative.claim, asked_by(alternative, broken[number]), number)
             if attempt.take(alternative, number, must=alternative.wanted is None):
                 self._cursor = _Cursor(
                     alternative.claim, alternative.request, alternative, choice.index + 1, number + 1

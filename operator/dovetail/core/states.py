@@ -5,7 +5,7 @@ Drafts compare slices as they are published, and are cheap to keep up to date.
 Shapes and states leave out what no expression reads; they are worked out from drafts, once for each.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from dovetail.api.selection import Taint
 from dovetail.core.pools import PoolOffer
@@ -66,9 +66,10 @@ class States:
             shape = self._shape_of[draft_shape] = self._shapes.of(key)
         return shape
 
-    def known_state(self, draft_state: int) -> int | None:
-        """The state of a draft, if it was worked out before."""
-        return self._state_of.get(draft_state)
+    @property
+    def known(self) -> Mapping[int, int]:
+        """The states that were worked out, by draft."""
+        return self._state_of
 
     def state(self, draft_state: int, shape: int, usage_keys: Sequence[Hashable]) -> int:
         """The state of a draft."""
