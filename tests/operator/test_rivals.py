@@ -108,9 +108,39 @@ async def test_of_a_clash_the_gated_pod_backs_out(bare: EmbeddedCluster, operato
     give(bare, "theirs", mine)
 
     await bare.wait_for("Event", lambda body: body["reason"] == "DeviceClash")
-    await ungated(bare, within=8)
+    await ungated(bare, within=10)
     (now,) = devices_of(bare.get("ResourceClaim", "mine"))
     assert now != mine
+
+
+async def test_a_device_held_twice_is_kept_from_a_third(
+    bare: EmbeddedCluster, operator: OperatorStarter
+) -> None:
+    """A taint is there before ours gives the device back, and goes when the rival has given it back too."""
+    world(bare)
+    await operator()
+    theirs(bare)
+    ours(bare)
+    (mine,) = devices_of(await allocated(bare))
+    held_at_first: list[bool] = []
+    bare.faults.before(
+        "POST",
+        "devicetaintrules",
+        lambda: held_at_first.append(has_devices(bare.get("ResourceClaim", "mine"))),
+    )
+
+    give(bare, "theirs", mine)
+
+    rule = await bare.wait_for(
+        "DeviceTaintRule", lambda body: body["spec"]["taint"]["effect"] == "NoSchedule"
+    )
+    assert rule["spec"]["deviceSelector"] == {"driver": "gpu.nvidia.com", "pool": "n1", "device": mine}
+    await ungated(bare, within=10)
+    assert held_at_first == [True]
+    assert devices_of(bare.get("ResourceClaim", "mine")) != [mine]
+    body = bare.get("ResourceClaim", "theirs")
+    bare.replace(body | {"status": {}}, status=True)
+    await bare.wait_gone("DeviceTaintRule", rule["metadata"]["name"])
 
 
 async def test_a_rival_keeps_a_gate_shut_for_five_seconds_at_most(
@@ -240,18 +270,35 @@ async def test_a_clash_behind_an_open_gate_is_told_only(
     assert our_writes(bare)[before:] == []
 
 
+async def test_without_the_right_to_taint_a_clash_is_backed_out_of_all_the_same(
+    bare: EmbeddedCluster, operator: OperatorStarter
+) -> None:
+    """The taint is a help, not a condition."""
+    world(bare)
+    await operator()
+    bare.faults.deny("create", "devicetaintrules", "resource.k8s.io")
+    theirs(bare)
+    ours(bare)
+    (mine,) = devices_of(await allocated(bare))
+
+    give(bare, "theirs", mine)
+
+    await ungated(bare, within=10)
+    assert devices_of(bare.get("ResourceClaim", "mine")) != [mine]
+
+
 async def test_a_late_watch_is_made_up_for_by_a_list(
     bare: EmbeddedCluster, operator: OperatorStarter
 ) -> None:
     """The other allocator's write is not reported for seconds: it is read, and ours gives way (R-A15)."""
     bare.load(*pairs())
-    bare.faults.delay("watch", "resourceclaims", seconds=6)
+    bare.faults.delay("watch", "resourceclaims", seconds=8)
     await operator()
     bare.create(claim("theirs", plain("gpu")))
     bare.faults.before("PUT", "resourceclaims/status", lambda: give(bare, "theirs", "gpu-0"))
 
     bare.create(pod("mine"))
 
-    await bare.wait_for("Event", lambda body: body["reason"] == "DeviceClash", timeout_seconds=5.5)
+    await bare.wait_for("Event", lambda body: body["reason"] == "DeviceClash", timeout_seconds=7)
     waiting = await bare.wait_for("Pod", waits_for("NothingFits"))
     assert is_gated(waiting)

@@ -37,6 +37,10 @@ class Clashes:
         if taken := self.others(change.key, after - before):
             self._listener(change.key, frozenset().union(*taken.values()))
 
+    def holders(self, device: Device) -> frozenset[Key]:
+        """The claims that hold a device for themselves alone."""
+        return frozenset(self._holders.get(device, ()))
+
     def others(self, key: Key, devices: frozenset[Device]) -> dict[Device, frozenset[Key]]:
         """The devices that other claims hold too, with these claims."""
         return {

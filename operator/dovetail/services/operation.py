@@ -78,6 +78,7 @@ class Operation:
         self._spawn("pods", parts.pods.run())
         self._spawn("claims", parts.claims.run())
         self._spawn("guard", parts.guard.run())
+        self._spawn("quarantine", parts.quarantine.desk.run())
         self._spawn("mappings", parts.reports.run(parts.is_leading))
         self._spawn("healing", self._heal())
 
@@ -85,7 +86,7 @@ class Operation:
         """Finish the writes under way, give the Lease back, stop."""
         self._is_ending = True
         parts = self._parts
-        desks = (parts.pods, parts.claims, parts.guard)
+        desks = (parts.pods, parts.claims, parts.guard, parts.quarantine.desk)
         await asyncio.gather(*(desk.finish(STOP_SECONDS) for desk in desks))
         await parts.retraction.finish()
         for task in self._tasks:
@@ -137,7 +138,8 @@ class Operation:
 
     def _open_desks(self) -> None:
         may_work = self._parts.is_leading() and self.health.ready and not self._is_ending
-        for desk in (self._parts.pods, self._parts.claims, self._parts.guard):
+        parts = self._parts
+        for desk in (parts.pods, parts.claims, parts.guard, parts.quarantine.desk):
             desk.open(may_work)
 
     async def _heal(self) -> None:

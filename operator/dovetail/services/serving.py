@@ -24,7 +24,7 @@ from dovetail.errors import DovetailError, Forbidden, Rejected
 from dovetail.services import claims
 from dovetail.services.allocation import AllocationWriter, Dropped
 from dovetail.services.avoidance import Attempts, Avoidance
-from dovetail.services.clashes import Clashes
+from dovetail.services.clashes import Clashes, Device
 from dovetail.services.conditions import Conditions
 from dovetail.services.gates import is_gated, ungate
 from dovetail.services.gates_off import GatesOff
@@ -34,6 +34,7 @@ from dovetail.services.metrics import Metrics
 from dovetail.services.mind import Mind, Verdict
 from dovetail.services.notices import Notices
 from dovetail.services.picture import Json, Key, Picture, key_of, version_of
+from dovetail.services.quarantine import Quarantine
 from dovetail.services.release import is_done
 from dovetail.services.rereading import Rereading
 from dovetail.services.retraction import Retraction
@@ -52,6 +53,8 @@ LONGEST_CUT_PAUSE_SECONDS = 300.0
 
 RESTORE_AFTER_SECONDS = 3.0
 """How long the reservation of a pod with a node is left to kube-controller-manager (G28, V-19)."""
+
+QUARANTINE_PAUSE_SECONDS = 0.5
 
 NOT_GATED = "NotGated"
 FEATURE_GATE_OFF = "FeatureGateOff"
@@ -89,6 +92,7 @@ class Tools:
     clashes: Clashes
     rereading: Rereading
     rivals: Rivals
+    quarantine: Quarantine
     retraction: Retraction
     gates_off: GatesOff
     metrics: Metrics
@@ -228,6 +232,10 @@ class Serving:
             await self._do_without(key, pod, notes, written.dropped)
             return
         await self._let_watch_catch_up(verdict)
+        if self._was_undone(verdict):
+            log.info("allocation_undone")
+            self.look_again(key, 0.0)
+            return
         seconds = await self.tools.rivals.wait(key, self._given(pod, notes)) if ungates else 0.0
         if await self._backs_out(key, pod, self._given(pod, notes)):
             return
@@ -249,6 +257,11 @@ class Serving:
         if is_gated(pod):
             await self.tools.retraction.now(key, pod, self._given(pod, notes), cause="gate_off")
 
+    def _was_undone(self, verdict: Verdict) -> bool:
+        """Whether somebody has taken away already what was written a moment ago."""
+        written = [self.tools.picture.find(CLAIM, key) for key in verdict.claims]
+        return any(claim is None or not claims.is_allocated(claim) for claim in written)
+
     async def _let_watch_catch_up(self, verdict: Verdict) -> None:
         """See what others wrote before us, so that a device taken twice is noticed while the gate is shut."""
         written = [self.tools.picture.find(CLAIM, key) for key in verdict.claims]
@@ -266,9 +279,13 @@ class Serving:
 
     async def _backs_out(self, key: Key, pod: Json, held: list[Json]) -> bool:
         """Whether what the pod was given went to another claim too: a pod that is still gated gives way."""
-        others = self._holders_beside(held)
+        devices = self._held_twice(held)
+        others = frozenset[Key]().union(*devices.values())
         if not others and not await self.tools.rivals.are_overcommitted(held):
             return False
+        if is_gated(pod) and not self.tools.quarantine.is_known(devices):
+            self.look_again(key, QUARANTINE_PAUSE_SECONDS)
+            return True
         self.tools.metrics.clashes.inc()
         names = ", ".join("/".join(other) for other in sorted(others)) or "another claim"
         self.tools.notices.say(
@@ -281,12 +298,11 @@ class Serving:
         self.look_again(key, 0.0)
         return True
 
-    def _holders_beside(self, held: list[Json]) -> set[Key]:
-        """The claims that hold a device of these claims as well."""
-        found: set[Key] = set()
+    def _held_twice(self, held: list[Json]) -> dict[Device, frozenset[Key]]:
+        """The devices of these claims that other claims hold as well, with those."""
+        found: dict[Device, frozenset[Key]] = {}
         for claim in held:
-            for others in self.tools.clashes.others(key_of(claim), claims.devices_of(claim)).values():
-                found |= others
+            found |= self.tools.clashes.others(key_of(claim), claims.devices_of(claim))
         return found
 
     async def _waits(self, key: Key, pod: Json, notes: _Notes, reason: Reason, sentence: str) -> None:

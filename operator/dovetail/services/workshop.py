@@ -34,6 +34,7 @@ from dovetail.services.metrics import Metrics, WaitingPods
 from dovetail.services.mind import Limits, Mind
 from dovetail.services.notices import Notices
 from dovetail.services.picture import Key, Picture
+from dovetail.services.quarantine import Quarantine
 from dovetail.services.reconciler import Reconciler
 from dovetail.services.release import Release
 from dovetail.services.rereading import Rereading
@@ -71,6 +72,7 @@ class Workshop:
             self.mind.post,
             self.consumers.follow,
             self.clashes.follow,
+            self.quarantine.follow,
             self.suspects.follow,
             self.rivals.follow,
             self.guard.follow,
@@ -178,6 +180,18 @@ class Workshop:
         return Rivals(mind=self.mind, suspects=self.suspects, rereading=self.rereading, clock=monotonic)
 
     @cached_property
+    def quarantine(self) -> Quarantine:
+        """What keeps devices that two claims hold from a third."""
+        return Quarantine(
+            picture=self.picture,
+            pen=self.pen,
+            clashes=self.clashes,
+            metrics=self.metrics,
+            serves_rules=TAINT_RULE.plural in self.cluster.optional,
+            clock=monotonic,
+        )
+
+    @cached_property
     def generation(self) -> Generation:
         """What makes claims from templates."""
         return Generation(
@@ -245,6 +259,7 @@ class Workshop:
             clashes=self.clashes,
             rereading=self.rereading,
             rivals=self.rivals,
+            quarantine=self.quarantine,
             retraction=self.retraction,
             gates_off=GatesOff(mind=self.mind, complain=self.health.complain),
             metrics=self.metrics,
