@@ -174,3 +174,30 @@ def test_a_pacer_lets_a_burst_pass_and_then_one_at_a_time() -> None:
     assert burst == [0.0] * BURST
     assert 0 < slowed <= 1
     assert rested == 0.0
+
+
+async def test_a_busy_pod_that_is_more_urgent_goes_first() -> None:
+    """Something appears that two pods wait for while the more urgent one is being worked on."""
+    queue = Waiting(lambda key: (0, "", *key))
+    queue.mark(A)
+    busy = await queue.next()
+
+    queue.mark_in_turn([A, B])
+    waiting = asyncio.create_task(queue.next())
+    await asyncio.sleep(0.01)
+    was_waiting = not waiting.done()
+    queue.done(busy)
+
+    assert was_waiting
+    assert await asyncio.wait_for(waiting, 1) == A
+
+
+async def test_a_busy_pod_is_not_waited_for_by_more_urgent_ones() -> None:
+    """Nor by anybody when the marks are no turn."""
+    queue = Waiting(lambda key: (0, "", *key))
+    queue.mark(B)
+    await queue.next()
+
+    queue.mark_in_turn([A, B])
+
+    assert await asyncio.wait_for(queue.next(), 0.5) == A

@@ -61,8 +61,8 @@ class Desk:
         """Serve for ever."""
         while True:
             await self._open.wait()
-            key = await self.queue.next()
             await self._slots.acquire()
+            key = await self.queue.next()
             if not self._open.is_set():
                 # It was shut while we waited: somebody else's turn, or the end.
                 self._slots.release()

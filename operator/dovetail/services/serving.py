@@ -191,6 +191,7 @@ class Serving:
             notes.cuts = 0
         match decision:
             case Place():
+                notes.waits_for = ""
                 await self._give(key, pod, notes, verdict, ungates=decision.ungate, node=decision.node)
             case Reserve():
                 await self._join(key, pod, notes, verdict, decision)

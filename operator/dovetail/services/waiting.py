@@ -2,7 +2,8 @@
 
 import asyncio
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from dovetail.services.picture import Key
 
@@ -13,6 +14,9 @@ BURST = 8
 """How many looks a pod may have at once before it is slowed down to one per `PAUSE_SECONDS`."""
 
 PAUSE_SECONDS = 1.0
+
+TURN_SECONDS = 1.0
+"""How long less urgent pods wait for a more urgent one that is being worked on."""
 
 
 class Pacer:
@@ -55,6 +59,7 @@ class Waiting:
         self._again: set[Key] = set()
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._held: dict[Key, float] = {}
+        self._first: dict[Key, float] = {}
         self._some = asyncio.Event()
         self._pacer = Pacer(lambda: asyncio.get_running_loop().time())
 
@@ -65,6 +70,18 @@ class Waiting:
     def is_idle(self) -> bool:
         """Nothing is marked or under way; timers do not count."""
         return not (self._marked or self._busy or self._again)
+
+    def mark_in_turn(self, keys: Iterable[Key]) -> None:
+        """Look at all these pods, in the order of their urgency: something that they wait for may be there.
+
+        One that is being worked on at this moment is waited for, for a short while,
+        by the less urgent: else they would get what it has not seen yet.
+        """
+        until = asyncio.get_running_loop().time() + TURN_SECONDS
+        for key in keys:
+            if key in self._busy:
+                self._first[key] = until
+            self.mark(key)
 
     def mark(self, key: Key) -> None:
         """Look at the pod as soon as possible."""
@@ -96,6 +113,7 @@ class Waiting:
     def forget(self, key: Key) -> None:
         """The pod is gone."""
         self._held.pop(key, None)
+        self._first.pop(key, None)
         self._pacer.forget(key)
         timer = self._timers.pop(key, None)
         if timer is not None:
@@ -103,9 +121,11 @@ class Waiting:
 
     async def next(self) -> Key:
         """The most urgent pod; it is busy until `done` is called."""
-        while not self._heap:
+        while (turn := self._seconds_until_turn()) != 0.0:
             self._some.clear()
-            await self._some.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(turn):
+                    await self._some.wait()
         _, key = heapq.heappop(self._heap)
         self._marked.discard(key)
         self._busy.add(key)
@@ -120,9 +140,22 @@ class Waiting:
     def done(self, key: Key) -> None:
         """The pod has been served."""
         self._busy.discard(key)
+        if self._first.pop(key, None) is not None:
+            self._some.set()
         if key in self._again:
             self._again.discard(key)
             self.mark(key)
+
+    def _seconds_until_turn(self) -> float | None:
+        """How long the most urgent pod lets busy ones go first that are more urgent still.
+
+        None where there is no pod: only a mark helps.
+        """
+        if not self._heap:
+            return None
+        urgency, now = self._heap[0][0], asyncio.get_running_loop().time()
+        waits = (until - now for key, until in self._first.items() if self._urgency(key) < urgency)
+        return max(0.0, max(waits, default=0.0))
 
     def _rest_of_hold(self, key: Key) -> float:
         until = self._held.get(key)
