@@ -238,6 +238,33 @@ async def test_devices_that_are_taken_away_again_and_again_cost_few_writes(
     assert our_writes(bare).count(("PUT", "resourceclaims/status")) == cleared
 
 
+async def test_no_gate_opens_on_an_allocation_that_was_undone(
+    bare: EmbeddedCluster, operator: OperatorStarter
+) -> None:
+    """All that is heard before the write is answered is the claim as others cleared it: it is given again."""
+    bare.load(*pairs())
+    await operator(avoid_seconds=0)
+    bare.create(claim("mine"))
+    bare.faults.delay_answer("PUT", "resourceclaims/status", seconds=2)
+
+    bare.create(pod(claim="mine"))
+    with bare.watches.silenced(lose=True):
+        first = await bare.wait_for("ResourceClaim", is_allocated)
+        bare.replace(first | {"status": {}}, status=True)
+    bare.patch("ResourceClaim", "mine", {"metadata": {"labels": {"seen": "cleared"}}})
+
+    await bare.wait_for("Pod", lambda body: not is_gated(body))
+    assert is_allocated(bare.get("ResourceClaim", "mine"))
+    writes = our_writes(bare)
+    allocations = [index for index, write in enumerate(writes) if write == ("PUT", "resourceclaims/status")]
+    assert writes.index(("PATCH", "pods")) > allocations[1]
+
+
+def is_allocated(body: Body) -> bool:
+    """The claim has devices."""
+    return "allocation" in (body.get("status") or {})
+
+
 async def test_a_malformed_slice_is_named_and_harms_no_other(
     cluster: EmbeddedCluster, operator: OperatorStarter
 ) -> None:

@@ -65,6 +65,7 @@ class _Fault:
     error: StatusError | None = None
     delay_seconds: float = 0
     drops_answer: bool = False
+    answer_seconds: float = 0
     held: Held | None = None
     call: Callable[[], object] | None = None
     drops_fields: frozenset[str] = frozenset()
@@ -75,6 +76,14 @@ class _Fault:
             and self.method in ("", request.method, request.verb)
             and self.resource in ("", request.resource)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What becomes of an answer: it is dropped, or late."""
+
+    drops_answer: bool
+    answer_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +124,10 @@ class Faults:
         """Do what the next matching requests ask, then cut the connection instead of answering."""
         self._faults.append(_Fault(method=method, resource=resource, left=times, drops_answer=True))
 
+    def delay_answer(self, method: str, resource: str, *, seconds: float, times: int = DEFAULT_TIMES) -> None:
+        """Do what the next matching requests ask, and say so late: others see it first."""
+        self._faults.append(_Fault(method=method, resource=resource, left=times, answer_seconds=seconds))
+
     def hold(self, method: str, resource: str, *, times: int = DEFAULT_TIMES) -> Held:
         """Let the next matching requests wait until `release`; `arrived` tells when the first is there."""
         held = Held()
@@ -150,9 +163,9 @@ class Faults:
         self._faults.clear()
         self.denied.clear()
 
-    async def meet(self, request: Request) -> bool:
-        """Let matching faults happen; the answer says whether to drop the answer."""
-        drops_answer = False
+    async def meet(self, request: Request) -> "Fate":
+        """Let matching faults happen, and say what is to become of the answer."""
+        drops_answer, answer_seconds = False, 0.0
         for fault in [fault for fault in self._faults if fault.matches(request)]:
             fault.left -= 1
             if fault.delay_seconds:
@@ -166,8 +179,9 @@ class Faults:
             if fault.error:
                 raise fault.error
             drops_answer = drops_answer or fault.drops_answer
+            answer_seconds += fault.answer_seconds
         self._faults = [fault for fault in self._faults if fault.left > 0]
-        return drops_answer
+        return Fate(drops_answer, answer_seconds)
 
     def check(self, request: Request) -> None:
         """Raise the 403 answer for a request whose right is taken away."""

@@ -1,5 +1,6 @@
 """HTTP: which request means what. Everything is answered as JSON, watches as JSON lines."""
 
+import asyncio
 import base64
 import json
 from collections.abc import Callable
@@ -100,9 +101,10 @@ class Serving:
         _describe(entry, target, http, body)
         self.journal.append(entry)
         self._faults.check(entry)
-        drops_answer = await self._faults.meet(entry)
+        fate = await self._faults.meet(entry)
         response = await self._serve(http, target, entry, body)
-        if drops_answer and http.transport is not None:
+        await asyncio.sleep(fate.answer_seconds)
+        if fate.drops_answer and http.transport is not None:
             http.transport.abort()
         return response
 

@@ -142,6 +142,9 @@ class Serving:
         notes = self._notes_of(key, pod)
         if self.tools.retraction.is_under_way(key):
             return
+        if seconds := self.tools.retraction.rest(key):
+            self.look_again(key, seconds)
+            return
         if notes.unsettled:
             await self.tools.writer.read_back(notes.unsettled)
             notes.unsettled = ()
