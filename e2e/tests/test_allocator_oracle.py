@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
@@ -13,16 +13,26 @@ from e2e.harness.oracle import Oracle
 from tests.conformance.test_allocation_cases import answer, normal
 from tests.support.cases import AllocationCase
 from tests.support.enumerator import Judge, amount
+from tests.support.wild_worlds import make_wild_world
 from tests.support.worlds import make_world
 
 Json = dict[str, Any]
 
 
+Make = Callable[..., Json]
+
+
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("size", "worlds"), [(1, 1_500), (2, 300), (3, 100)])
-def test_outcome_and_devices_are_those_of_kube_scheduler(oracle: Oracle, size: int, worlds: int) -> None:
+@pytest.mark.parametrize(
+    ("make", "size", "worlds"),
+    [(make_world, 1, 1_000), (make_world, 2, 200), (make_world, 3, 80), (make_wild_world, 1, 800)],
+    ids=["small", "larger", "large", "wild"],
+)
+def test_outcome_and_devices_are_those_of_kube_scheduler(
+    oracle: Oracle, make: Make, size: int, worlds: int
+) -> None:
     """On every node of every world the outcome agrees, and so does the whole allocation where it fits."""
-    cases = [case for seed in range(worlds) for case in _cases(seed, size) if not _is_defective(case)]
+    cases = [case for seed in range(worlds) for case in _cases(make, seed, size) if not _is_defective(case)]
     outcomes: Counter[str] = Counter()
 
     answers = oracle.ask_all("allocation", [{**case.body, "timeoutSeconds": 1} for case in cases])
@@ -36,9 +46,9 @@ def test_outcome_and_devices_are_those_of_kube_scheduler(oracle: Oracle, size: i
     assert outcomes["timeout"] < len(cases) / 50
 
 
-def _cases(seed: int, size: int) -> Iterator[AllocationCase]:
+def _cases(make: Make, seed: int, size: int) -> Iterator[AllocationCase]:
     """The world of a seed, seen from each of its nodes."""
-    world = make_world(Random(seed * 10 + size), size=size)
+    world = make(Random(seed * 10 + size), size=size)
     for node in world["nodes"]:
         name = f"seed {seed}, size {size}, {node['metadata']['name']}"
         yield AllocationCase(name, {**{k: v for k, v in world.items() if k != "nodes"}, "node": node})

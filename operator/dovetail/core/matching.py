@@ -43,7 +43,7 @@ def _overlap(demands: Sequence[Demand]) -> bool:
 
 
 def _make_room(start: int, demands: Sequence[Demand], holder: dict[int, int]) -> set[int] | None:
-    """Give one more device to a demand, moving others over; the demands in the way where that is impossible."""
+    """Give one more device to a demand, moving others over; the demands in the way where none is left."""
     wanted_by: dict[int, int] = {}
     found_through: dict[int, int] = {}
     waiting, seen = [start], 0

@@ -116,7 +116,7 @@ class Computed:
         if isinstance(found, Failure):
             return Broken(found.message)
         if found is None:
-            return Absent("an empty list")
+            return Absent("an empty list") if self.lists else Value(frozenset(), (), lone=True)
         return _read(found, lists=self.lists)
 
 

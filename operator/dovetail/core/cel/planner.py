@@ -4,6 +4,16 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dovetail.core.cel import chains, messages
+from dovetail.core.cel.calls import (
+    IN_SET,
+    application,
+    comparison,
+    evaluated,
+    in_set,
+    metered_application,
+    raise_first,
+    verdict,
+)
 from dovetail.core.cel.chains import Link
 from dovetail.core.cel.cost import LIST, MAP, STRUCT, call_cost, equality_cost, inequality_cost
 from dovetail.core.cel.environment import Scope
@@ -28,17 +38,13 @@ from dovetail.core.cel.syntax import (
     StructExpr,
 )
 from dovetail.core.cel.values import (
-    UNHASHABLE,
     CelMap,
     EvalError,
     NoSuchOverload,
     Optional,
-    Uint,
     Unhashable,
 )
 from dovetail.errors import ExpressionInvalid
-
-_IN_SET: Final = frozenset((bool, float, int, str, Uint))
 
 
 class Planner:
@@ -175,9 +181,9 @@ class Planner:
         """A call that dispatches on the types of its arguments."""
         runs = [piece.run for piece in pieces]
         if not self.metered:
-            return Piece(_application(dispatch, runs))
+            return Piece(application(dispatch, runs))
         cost = call_cost(node.function, node.overloads)
-        return Piece(_metered_application(dispatch, runs, cost if callable(cost) else lambda *_: cost))
+        return Piece(metered_application(dispatch, runs, cost if callable(cost) else lambda *_: cost))
 
     def folded(self, node: Call, dispatch: Dispatch, argument: Piece) -> Piece:
         """A conversion of a constant: done at once, so that it fails at once."""
@@ -202,25 +208,25 @@ class Planner:
         if values.is_constant and node.overloads == ("in_list",):
             if not values.constant:
                 return constant(False)
-            if all(type(element) in _IN_SET for element in values.constant):
-                return Piece(_in_set(value.run, values.constant))
+            if all(type(element) in IN_SET for element in values.constant):
+                return Piece(in_set(value.run, values.constant))
         return self.applied(node, self.scope.functions["@in"].chosen(node.overloads), [value, values])
 
     def equality(self, node: Call) -> Piece:
         """`==` and `!=`."""
         first, second = map(self.plan, node.operands)
         negated = node.function == "_!=_"
-        run = _comparison(first.run, second, negated=negated)
+        run = comparison(first.run, second, negated=negated)
         if not self.metered:
             return Piece(run)
         cost = inequality_cost if negated else equality_cost
         left, right = first.run, second.run
 
         def metered(frame: Frame) -> bool:
-            mine, other = _evaluated([left, right], frame)
+            mine, other = evaluated([left, right], frame)
             frame[METER].charge(cost(mine, other))
-            _raise_first((mine, other))
-            return _verdict(equal(mine, other), negated=negated)
+            raise_first((mine, other))
+            return verdict(equal(mine, other), negated=negated)
 
         return Piece(metered)
 
@@ -336,122 +342,3 @@ def _built_map(entries: list[tuple[Run, Run, bool]], frame: Frame) -> CelMap:
             continue
         built.entries |= CelMap(((key, value.value),)).entries if optional else single.entries
     return built
-
-
-def _application(dispatch: Dispatch, runs: list[Run]) -> Run:
-    """A call, for its number of arguments."""
-    known = dispatch.known
-    match runs:
-        case [one]:
-
-            def unary(frame: Frame) -> Any:
-                value = one(frame)
-                run = known.get((type(value),))
-                return run(value) if run is not None else dispatch.find((value,))(value)
-
-            return unary
-        case [left, right]:
-
-            def binary(frame: Frame) -> Any:
-                first, second = left(frame), right(frame)
-                run = known.get((type(first), type(second)))
-                if run is None:
-                    run = dispatch.find((first, second))
-                return run(first, second)
-
-            return binary
-        case _:
-            return lambda frame: dispatch(*[run(frame) for run in runs])
-
-
-def _metered_application(
-    dispatch: Dispatch, runs: list[Run], cost: Callable[[tuple[Any, ...], Any], int]
-) -> Run:
-    """A call that is charged for, failed arguments included: cel-go charges for what it evaluated."""
-
-    def apply(frame: Frame) -> Any:
-        values = _evaluated(runs, frame)
-        try:
-            _raise_first(values)
-            result = dispatch(*values)
-        except EvalError:
-            frame[METER].charge(cost(values, None))
-            raise
-        frame[METER].charge(cost(values, result))
-        return result
-
-    return apply
-
-
-def _evaluated(runs: list[Run], frame: Frame) -> tuple[Any, ...]:
-    """The arguments of a call; an error stands for an argument that failed, up to two are all evaluated."""
-    if len(runs) > 2:
-        return tuple([run(frame) for run in runs])
-    values: list[Any] = []
-    for run in runs:
-        try:
-            values.append(run(frame))
-        except EvalError as error:
-            values.append(error)
-    return tuple(values)
-
-
-def _raise_first(values: tuple[Any, ...]) -> None:
-    for value in values:
-        if isinstance(value, EvalError):
-            raise value
-
-
-def _in_set(run: Run, elements: list[Any]) -> Run:
-    """Membership in a constant set, numbers of other types included where they are equal."""
-    members = {(type(element), element) for element in elements}
-    for element in elements:
-        members |= set(_same_numbers(element))
-
-    def contains(frame: Frame) -> bool:
-        value = run(frame)
-        kind = type(value)
-        if kind in _IN_SET:
-            return (kind, value) in members
-        if kind in UNHASHABLE:
-            raise Unhashable
-        return False
-
-    return contains
-
-
-def _same_numbers(element: Any) -> Sequence[tuple[type, Any]]:
-    kind = type(element)
-    if kind in (int, Uint):
-        other = Uint if kind is int else int
-        limits = range(1 << 64) if kind is int else range(1 << 63)
-        found: list[tuple[type, Any]] = [(float, float(element))]
-        return [*found, (other, other(element))] if int(element) in limits else found
-    if kind is float and element == element // 1 and -(2.0**63) < element < 2.0**64:
-        whole = int(element)
-        return [(int, whole)] * (whole < 1 << 63) + [(Uint, Uint(whole))] * (whole >= 0)
-    return []
-
-
-def _verdict(verdict: Any, *, negated: bool) -> bool:
-    """`!=` holds for what cannot be compared; `==` fails."""
-    if negated:
-        return verdict is not True
-    if isinstance(verdict, EvalError):
-        raise verdict
-    return bool(verdict)
-
-
-def _comparison(left: Run, second: Piece, *, negated: bool) -> Run:
-    """`==` and `!=`; a constant string, integer or truth value is compared the short way."""
-    right, wanted, kind = second.run, second.constant, type(second.constant)
-    if second.is_constant and kind in (str, int, bool):
-
-        def short(frame: Frame) -> bool:
-            value = left(frame)
-            if type(value) is kind:
-                return bool((value == wanted) is not negated)
-            return _verdict(equal(value, wanted), negated=negated)
-
-        return short
-    return lambda frame: _verdict(equal(left(frame), right(frame)), negated=negated)
