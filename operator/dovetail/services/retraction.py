@@ -24,6 +24,13 @@ log = structlog.get_logger(__name__)
 TAKEN_BACK = "TakenBack"
 """The reason of the condition and event."""
 
+REST_SECONDS = 1.0
+"""So long after kube-scheduler took devices back they are not given anew.
+
+In that time it nominates the node where it evicts somebody for the pod (V-20), and it sees the claim
+without devices: from a change of devices that it sees in one step it does not learn (R9).
+"""
+
 SCHEDULED = "PodScheduled"
 UNSCHEDULABLE = "Unschedulable"
 
@@ -55,6 +62,7 @@ class Retraction:
         self._served_again = served_again
         self._stuck_since: dict[Key, tuple[str, float]] = {}
         self._under_way: dict[Key, asyncio.Task[None]] = {}
+        self._rests_until: dict[Key, float] = {}
 
     def is_under_way(self, key: Key) -> bool:
         """Whether devices are being taken back from the pod at this moment."""
@@ -63,6 +71,14 @@ class Retraction:
     def forget(self, key: Key) -> None:
         """The pod is gone."""
         self._stuck_since.pop(key, None)
+        self._rests_until.pop(key, None)
+
+    def rest(self, key: Key) -> float:
+        """How many seconds a pod that kube-scheduler has taken devices from is still left alone."""
+        left = self._rests_until.get(key, 0.0) - self._clock()
+        if left <= 0:
+            self._rests_until.pop(key, None)
+        return max(left, 0.0)
 
     async def finish(self) -> None:
         """Give up what is under way: between its two steps it may be left as it is."""
@@ -107,6 +123,7 @@ class Retraction:
         node = claims.node_of(claim)
         if node is not None:
             self._avoidance.avoid(key, node)
+        self._rests_until[key] = self._clock() + REST_SECONDS
         self._metrics.taken_back.labels("scheduler").inc()
         log.info("scheduler_took_back", pod="/".join(key), node=node)
         return True
