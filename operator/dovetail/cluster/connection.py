@@ -4,7 +4,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
+import aiohttp
 from kubernetes_asyncio import config
 from kubernetes_asyncio.client import ApiClient, Configuration
 from kubernetes_asyncio.config.config_exception import ConfigException
@@ -53,12 +56,25 @@ async def read_configuration() -> Any:
     except (ConfigException, OSError) as error:
         raise Unavailable("reading the cluster's address", str(error)) from error
     configuration.connection_pool_maxsize = CONNECTIONS
+    configuration.proxy = configuration.proxy or proxy_for(str(configuration.host))
     return configuration
+
+
+def proxy_for(server: str) -> str | None:
+    """The proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name for a server."""
+    address = urlsplit(server)
+    return None if proxy_bypass(address.netloc) else getproxies().get(address.scheme)
 
 
 async def connect() -> ApiClient:
     """A client for the cluster that the environment names; the caller closes it."""
-    return ApiClient(await read_configuration())
+    client = ApiClient(await read_configuration())
+    # The client's own session looks for proxies and .netrc anew, in two other threads, at every request.
+    rest = client.rest_client
+    connector = rest.pool_manager.connector
+    rest.pool_manager.detach()
+    rest.pool_manager = aiohttp.ClientSession(connector=connector)
+    return client
 
 
 async def read_credentials() -> Credentials:
