@@ -24,7 +24,8 @@ from dovetail.cli.yaml_documents import read_documents
 from dovetail.core.cel import prepared
 from dovetail.core.cel.engine import compile_metered
 from e2e.harness.oracle import Oracle
-from e2e.tests.expressions import TEXTS, Grammar
+from e2e.tests.expressions import Grammar
+from e2e.tests.literals import TEXTS
 from tests.support.cel_cases import CelCase, normal
 
 SLICES: Final = Path(__file__).parents[2] / "tests" / "data" / "slices"

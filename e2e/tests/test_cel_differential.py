@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from e2e.harness.oracle import Oracle
 from e2e.tests.differential import DIFFERENCES, compare, shortest
+from tests.cel.test_corners import cases as corners
+from tests.support.cel_cases import normal
 
 EXAMPLES = 210
 BATCH = 100
@@ -43,3 +45,15 @@ def test_differences_are_few() -> None:
     """At most ten differences are listed, each with a reason."""
     assert len(DIFFERENCES) <= 10
     assert all(difference.reason for difference in DIFFERENCES)
+
+
+def test_the_corner_cases_are_those_of_this_cel_go(oracle: Oracle) -> None:
+    """What the tests without a control plane expect is what cel-go says."""
+    known = corners()
+    answers = oracle.ask_all("cel", [case.body for case in known])
+    stale = [
+        (case.body["expression"], answer)
+        for case, answer in zip(known, answers, strict=True)
+        if "fault" not in answer and normal(answer, derived=True) != case.expected
+    ]
+    assert not stale

@@ -122,10 +122,12 @@ class Quantity:
 
     def sub(self, other: "Quantity") -> "Quantity":
         """The difference, in this quantity's notation; in the other's where this one is zero."""
-        negated = -other.unscaled
+        opposite = Quantity(-other.unscaled, other.scale, other.format, other.small)
         if self.small and other.small and other.unscaled == SMALLEST_INT64:
-            negated = SMALLEST_INT64  # in 64 bits it has no opposite, upstream neither
-        return self.add(Quantity(negated, other.scale, other.format, other.small))
+            wrapped = self.add(Quantity(SMALLEST_INT64, other.scale, other.format))
+            if wrapped.small:  # in 64 bits it has no opposite, upstream neither
+                return wrapped
+        return self.add(opposite)
 
     def __add__(self, other: "Quantity") -> "Quantity":
         return self.add(other)
