@@ -15,8 +15,12 @@ OLDER = 20
 """Collections of one generation before the next older one is included."""
 
 
+def collect_seldom() -> None:
+    """Call it at the start: the first lists alone would be walked over a thousand times."""
+    gc.set_threshold(YOUNG, OLDER, OLDER)
+
+
 def spare_what_stays() -> None:
     """Call it when the picture is complete: what is there now is not looked at again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(YOUNG, OLDER, OLDER)

@@ -12,7 +12,7 @@ from dovetail.cluster.connection import connect
 from dovetail.cluster.reader import Reader
 from dovetail.cluster.wire import Wire
 from dovetail.errors import ClusterError
-from dovetail.services.collecting import spare_what_stays
+from dovetail.services.collecting import collect_seldom, spare_what_stays
 from dovetail.services.health import Health, serve_health
 from dovetail.services.leadership import Leadership
 from dovetail.services.metrics import Metrics
@@ -71,6 +71,7 @@ class Operation:
     async def begin(self) -> None:
         """Start everything; returns at once, `operator_ready` is logged when the picture is complete."""
         parts = self._parts
+        collect_seldom()
         await self._check_rights()
         self._runner = await serve_health(self.settings.listen, self.health, parts.metrics)
         self._spawn("leadership", self._lead())
