@@ -152,7 +152,7 @@ async def live(cluster: Cluster, namespace: str) -> None:
     spoilt = {"spec": {"taint": {"key": "dovetail.dev/owned", "value": "other", "effect": "NoSchedule"}}}
     await kube.patch("DeviceTaintRule", rule["metadata"]["name"], spoilt)
     await kube.wait_for(
-        "DeviceTaintRule", rule["metadata"]["name"], lambda item: item["spec"] == rule["spec"]
+        "DeviceTaintRule", rule["metadata"]["name"], lambda item: item["spec"]["taint"]["value"] == "gpus"
     )
     await kube.patch("Pod", "runs", {"status": {"phase": "Succeeded"}}, namespace, subresource="status")
     await kube.wait_for("Pod", "waits", running, namespace)

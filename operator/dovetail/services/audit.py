@@ -1,8 +1,8 @@
 """The audit inside the operator: on the picture, every so often, told by metric, log and condition."""
 
 import asyncio
-from collections.abc import Callable
-from time import time
+from collections.abc import Callable, Iterable
+from time import monotonic, time
 
 import structlog
 from prometheus_client import Gauge
@@ -23,6 +23,9 @@ log = structlog.get_logger(__name__)
 TELLING = frozenset({CLAIM, POD, SLICE, CLASS, TAINT_RULE, OWNERSHIP})
 """Kinds whose changes can make a finding, or end one; nodes report too often to count."""
 
+SETTLE_SECONDS = 30.0
+"""How long a transient finding has to be there until it counts: longer than writes take when all is busy."""
+
 LOGGED_AT_ONCE = 20
 """How many new findings one audit logs; the metric counts them all."""
 
@@ -30,7 +33,7 @@ LOGGED_AT_ONCE = 20
 class Auditor:
     """Audits while the picture changes; a cluster in which nothing happens costs nothing.
 
-    A finding that controllers may be repairing at this moment counts when two audits in a row have it.
+    A finding that controllers, or writes under way, may be ending at this moment counts when it lasts.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class Auditor:
         metrics: Metrics,
         seconds: float,
         on_result: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._mind = mind
         self._seconds = seconds
@@ -47,7 +51,8 @@ class Auditor:
         self._on_result = on_result
         self._memory = Memory()
         self._changed = True
-        self._seen: tuple[Finding, ...] = ()
+        self._clock = clock
+        self._since: dict[Finding, float] = {}
         self.inspection: Inspection | None = None
         self._gauge = Gauge(
             "dovetail_audit_findings",
@@ -91,20 +96,26 @@ class Auditor:
     @property
     def _unsettled(self) -> bool:
         reported = self.inspection.findings if self.inspection else ()
-        return any(finding.fault in TRANSIENT and finding not in reported for finding in self._seen)
+        return not self._since.keys() <= set(reported)
 
     async def check(self) -> Inspection:
         """Audit now; returns what counts as found."""
         self._changed = False
         evidence, bystanders = await self._mind.ask(_snapshot)
         # The picture goes on meanwhile: what was taken out of it never changes.
-        now, inspection = await asyncio.to_thread(_inspect, evidence, bystanders, self._seen, self._memory)
-        before, self._seen = self.inspection, now
-        self.inspection = inspection
-        self._tell(before.findings if before else (), inspection.findings)
-        if inspection != before:
+        found, stops = await asyncio.to_thread(lambda: (audit(evidence), bystanders.stopped(self._memory)))
+        before, self.inspection = self.inspection, Inspection(lasting(found, self._settled(found)), stops)
+        self._tell(before.findings if before else (), self.inspection.findings)
+        if self.inspection != before:
             self._on_result()
-        return inspection
+        return self.inspection
+
+    def _settled(self, found: Iterable[Finding]) -> tuple[Finding, ...]:
+        """The transient ones of these that have been there for long enough."""
+        now = self._clock()
+        transient = (finding for finding in found if finding.fault in TRANSIENT)
+        self._since = {finding: self._since.get(finding, now) for finding in transient}
+        return tuple(finding for finding, since in self._since.items() if now - since >= SETTLE_SECONDS)
 
     def _tell(self, before: tuple[Finding, ...], now: tuple[Finding, ...]) -> None:
         for fault in Fault:
@@ -119,10 +130,3 @@ class Auditor:
 
 def _snapshot(world: World) -> tuple[Evidence, Bystanders]:
     return evidence_in(world), bystanders_in(world)
-
-
-def _inspect(
-    evidence: Evidence, bystanders: Bystanders, before: tuple[Finding, ...], memory: Memory
-) -> tuple[tuple[Finding, ...], Inspection]:
-    found = audit(evidence)
-    return found, Inspection(lasting(found, before), bystanders.stopped(memory))
