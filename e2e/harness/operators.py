@@ -45,7 +45,7 @@ class Operator:
         self._over = False
         self._loop = asyncio.get_running_loop()
 
-    async def start(self, *, within: float = 60) -> None:
+    async def start(self, *, within: float = 120) -> None:
         """Start it and wait until it says that it is ready."""
         seen = len(self.events)
         self._over = False
