@@ -12,7 +12,8 @@ import pytest
 from e2e.harness.oracle import Oracle
 from tests.conformance.test_allocation_cases import answer, normal
 from tests.support.cases import AllocationCase
-from tests.support.enumerator import Judge, amount
+from tests.support.enumerator import Judge
+from tests.support.meanings import amount
 from tests.support.wild_worlds import make_wild_world
 from tests.support.worlds import make_world
 
@@ -62,7 +63,7 @@ def _is_defective(case: AllocationCase) -> bool:
 
 def _in_use(judge: Judge, pool: tuple[str, str]) -> list[Any]:
     bodies = [
-        (key, judge._body(key)) for key in judge._all_devices(pool) if key in judge.held or judge.shared[key]
+        (key, judge.body_of(key)) for key in judge.all_devices(pool) if key in judge.held or judge.shared[key]
     ]
     return [part for _, body in bodies for part in body.get("consumesCounters", ())]
 

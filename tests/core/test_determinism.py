@@ -14,7 +14,7 @@ from tests.support.cases import AllocationCase
 from tests.support.worlds import make_world
 
 ROOT = Path(__file__).parent.parent.parent
-WORLDS = 150
+WORLDS = 80
 
 
 def answers() -> str:

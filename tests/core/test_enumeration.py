@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ SETTINGS = settings(
 )
 
 
+@pytest.mark.timeout(1800)
 @SETTINGS
 @given(st.integers(0, 2**48))
 def test_the_first_solution_is_found_on_each_node_and_the_best_over_all(seed: int) -> None:
@@ -57,7 +59,7 @@ def compare(judge: Judge, outcome: Fits | DoesNotFit | Cut) -> int | None:
     """Hold an answer against the judge's; the score, or None where nothing fits."""
     assert not isinstance(outcome, Cut)
     if isinstance(outcome, DoesNotFit) and outcome.is_error:
-        assert may_be_wrong(judge) or judge.contradictory
+        assert may_be_wrong(judge)
         return None
     try:
         first = next(judge.solutions(), None)

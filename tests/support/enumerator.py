@@ -11,10 +11,10 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
+from tests.support.meanings import amount, elements, rounded, tolerates
+from tests.support.picture import Json, Key, Picture
 from tests.support.worlds import DERIVED, SELECTORS
 
-Json = Mapping[str, Any]
-Key = tuple[str, str, str]
 LIMIT = 32
 
 
@@ -41,122 +41,12 @@ class TooLarge(Exception):
     """There are too many assignments to try."""
 
 
-class Judge:
+class Judge(Picture):
     """One world, seen from one node. `most_tries` bounds the assignments that are tried."""
 
     def __init__(self, world: Json, node: Json, *, most_tries: int = 2_000) -> None:
+        super().__init__(world, node)
         self.tries, self.most_tries = 0, most_tries
-        self.gates = {gate for name in world["features"] for gate in name.split("+")}
-        self.claims = world["claims"]
-        self.classes = {entry["metadata"]["name"]: entry for entry in world["classes"]}
-        self.node = node
-        self.sharing_on = "DRAConsumableCapacity" in self.gates
-        self._slices = world["slices"]
-        self._read_use(world["allocated"])
-        self.devices: dict[Key, Json] = {}
-        self.home: dict[Key, Json] = {}
-        self.sets: dict[tuple[str, str], dict[str, dict[str, Fraction]]] = {}
-        self.unusable = False
-        self.contradictory = False
-        self._read_pools()
-        self.order = {key: place for place, key in enumerate(self.devices)}
-
-    # -- the world -------------------------------------------------------------------------------
-
-    def _read_use(self, allocated: Json) -> None:
-        self.held = {_key(entry) for entry in allocated["devices"]}
-        self.shared = Counter(_key(entry) for entry in allocated["shares"])
-        self.consumed: dict[Key, dict[str, Fraction]] = {
-            _key(entry): {name: amount(raw) for name, raw in entry["consumed"].items()}
-            for entry in allocated["consumedCapacity"]
-        }
-
-    def _read_pools(self) -> None:
-        pools: dict[tuple[str, str], list[Json]] = defaultdict(list)
-        for entry in self._slices:
-            pools[entry["spec"]["driver"], entry["spec"]["pool"]["name"]].append(entry)
-        offered = [(key, self._offer(slices)) for key, slices in sorted(pools.items())]
-        with_conditions = [
-            any(
-                device.get("bindingConditions") for one in slices for device in one["spec"].get("devices", ())
-            )
-            for _, slices in offered
-        ]
-        for wanted in (False, True):
-            for (key, slices), conditions in zip(offered, with_conditions, strict=True):
-                if conditions == wanted:
-                    self._take_in(key, slices)
-
-    def _offer(self, slices: Sequence[Json]) -> list[Json]:
-        """The slices of the pool that count for the node, by name; none where it cannot be used."""
-        readable = [one for one in slices if self._readable(one)]
-        relevant = [one for one in readable if self._relevant(one)]
-        if not relevant:
-            return []
-        newest = max(_generation(one) for one in relevant)
-        kept = [one for one in relevant if _generation(one) == newest]
-        wanted = kept[0]["spec"]["pool"]["resourceSliceCount"]
-        everything = list(kept)
-        if len(kept) != wanted:
-            if any(_generation(one) > newest for one in slices):
-                return []
-            everything = [one for one in slices if _generation(one) == newest and self._groups_readable(one)]
-            if len(everything) != wanted:
-                self.unusable = True
-                return []
-        key = (kept[0]["spec"]["driver"], kept[0]["spec"]["pool"]["name"])
-        self.sets[key] = self._sets(everything)
-        return sorted(
-            (one for one in kept if "devices" in one["spec"]), key=lambda one: one["metadata"]["name"]
-        )
-
-    def _readable(self, one: Json) -> bool:
-        spec = one["spec"]
-        if "DRAPartitionableDevices" not in self.gates and (
-            spec.get("perDeviceNodeSelection") is not None or spec.get("sharedCounters")
-        ):
-            return False
-        return self._groups_readable(one)
-
-    def _groups_readable(self, one: Json) -> bool:
-        return "DRADeviceCompatibilityGroups" in self.gates or not any(
-            part.get("compatibilityGroups")
-            for device in one["spec"].get("devices", ())
-            for part in device.get("consumesCounters", ())
-        )
-
-    def _relevant(self, one: Json) -> bool:
-        spec = one["spec"]
-        if spec.get("perDeviceNodeSelection"):
-            return any(self._reached(device) for device in spec.get("devices", ()))
-        return self._reached(spec)
-
-    def _reached(self, where: Json) -> bool:
-        if where.get("nodeName"):
-            return bool(where["nodeName"] == self.node["metadata"]["name"])
-        if where.get("allNodes"):
-            return True
-        if "nodeSelector" not in where:
-            return False
-        labels = self.node["metadata"].get("labels", {})
-        (term,) = where["nodeSelector"]["nodeSelectorTerms"]
-        return all(labels.get(r["key"]) in r["values"] for r in term["matchExpressions"])
-
-    def _sets(self, slices: Sequence[Json]) -> dict[str, dict[str, Fraction]]:
-        if "DRAPartitionableDevices" not in self.gates:
-            return {}
-        return {
-            entry["name"]: {name: amount(counter["value"]) for name, counter in entry["counters"].items()}
-            for one in slices
-            for entry in one["spec"].get("sharedCounters", ())
-        }
-
-    def _take_in(self, pool: tuple[str, str], slices: Sequence[Json]) -> None:
-        for one in slices:
-            for device in one["spec"]["devices"]:
-                key = (*pool, device["name"])
-                self.devices[key] = {**device, "driver": pool[0]}
-                self.home[key] = one
 
     # -- candidates ------------------------------------------------------------------------------
 
@@ -176,7 +66,7 @@ class Judge:
         meanings = [_meaning(selector["cel"]["expression"]) for selector in selectors]
         if not all(meaning(device) for meaning in meanings):
             return False
-        return not self.home[key]["spec"].get("perDeviceNodeSelection") or self._reached(device)
+        return not self.home[key]["spec"].get("perDeviceNodeSelection") or self.reached(device)
 
     def wanted(self, wish: Wish) -> int | None:
         """How many devices; None for all."""
@@ -196,7 +86,7 @@ class Judge:
         capacities = self.devices[key].get("capacity", {})
         if not asked.keys() <= capacities.keys():
             return None
-        taken = {name: _rounded(body, asked.get(name)) for name, body in capacities.items()}
+        taken = {name: rounded(body, asked.get(name)) for name, body in capacities.items()}
         if any(value is None or value > amount(capacities[name]["value"]) for name, value in taken.items()):
             return None
         return {name: value for name, value in taken.items() if value is not None}
@@ -261,11 +151,11 @@ class Judge:
         for pool, sets in self.sets.items():
             used: Counter[tuple[str, str]] = Counter()
             touched: set[tuple[str, str]] = set()
-            for key in self._all_devices(pool):
+            for key in self.all_devices(pool):
                 is_new = key in payers
                 if not (is_new or key in self.held or self.shared[key]):
                     continue
-                for part in self._body(key).get("consumesCounters", ()):
+                for part in self.body_of(key).get("consumesCounters", ()):
                     for name, counter in part["counters"].items():
                         used[part["counterSet"], name] += amount(counter["value"])  # type: ignore[assignment]
                         if is_new:
@@ -278,9 +168,9 @@ class Judge:
 
     def _broken_groups(self, pool: tuple[str, str], payers: Sequence[Key]) -> Iterator[str]:
         members: dict[str, list[tuple[frozenset[str], bool]]] = defaultdict(list)
-        for key in self._all_devices(pool):
+        for key in self.all_devices(pool):
             if key in payers or key in self.held or self.shared[key]:
-                for part in self._body(key).get("consumesCounters", ()):
+                for part in self.body_of(key).get("consumesCounters", ()):
                     groups = frozenset(part.get("compatibilityGroups", ()))
                     members[part["counterSet"]].append((groups, key in payers))
         for name, drawing in members.items():
@@ -289,25 +179,6 @@ class Judge:
             each = [groups for groups, _ in drawing]
             if any(each) and not (all(each) and frozenset.intersection(*each)):
                 yield f"counter set {name} of {pool} has incompatible devices"
-
-    def _all_devices(self, pool: tuple[str, str]) -> list[Key]:
-        newest = max(_generation(one) for one in self._pool_slices(pool))
-        return [
-            (*pool, device["name"])
-            for one in self._pool_slices(pool)
-            if _generation(one) == newest
-            for device in one["spec"].get("devices", ())
-        ]
-
-    def _pool_slices(self, pool: tuple[str, str]) -> list[Json]:
-        return [one for one in self._slices if (one["spec"]["driver"], one["spec"]["pool"]["name"]) == pool]
-
-    def _body(self, key: Key) -> Json:
-        for one in self._pool_slices(key[:2]):
-            for device in one["spec"].get("devices", ()):
-                if device["name"] == key[2]:
-                    return dict(device)
-        raise KeyError(key)
 
     def _broken_capacity(
         self, seats: Sequence[Seat], wishes: Mapping[tuple[int, str], Wish]
@@ -351,7 +222,7 @@ class Judge:
     def _satisfied(self, values: Sequence[Json | None], *, distinct: bool) -> bool:
         if any(value is None for value in values):
             return False
-        sets = [_elements(value) for value in values if value is not None]
+        sets = [elements(value) for value in values if value is not None]
         is_list = [any(name.endswith("s") and name != "s" for name in value) for value in values if value]
         if "DRAListTypeAttributes" not in self.gates and any(is_list):
             if distinct:
@@ -416,55 +287,11 @@ def wishes_of(claim: int, request: Json) -> list[Wish]:
     return [Wish(claim, request["name"], request["name"], request["exactly"])]
 
 
-def amount(raw: str) -> Fraction:
-    """A quantity with the suffixes that worlds use."""
-    for suffix, factor in (("Gi", 1 << 30), ("Mi", 1 << 20), ("m", Fraction(1, 1000))):
-        if raw.endswith(suffix):
-            return Fraction(raw[: -len(suffix)]) * factor
-    return Fraction(raw)
-
-
-def _rounded(capacity: Json, raw: str | None) -> Fraction | None:
-    """What a request takes; None where the policy has no amount for it."""
-    policy = capacity.get("requestPolicy")
-    if raw is None:
-        return amount(policy["default"]) if policy and "default" in policy else amount(capacity["value"])
-    asked = amount(raw)
-    if not policy:
-        return asked
-    if "validValues" in policy:
-        return next((amount(value) for value in policy["validValues"] if asked <= amount(value)), None)
-    valid = policy.get("validRange")
-    if valid is None:
-        return asked
-    lowest = amount(valid["min"])
-    taken = max(asked, lowest)
-    if "step" in valid:
-        step = amount(valid["step"])
-        taken = lowest + -((lowest - taken) // step) * step
-    return None if "max" in valid and taken > amount(valid["max"]) else taken
-
-
 def _tolerated(device: Json, wish: Wish) -> bool:
     return all(
         taint["effect"] not in ("NoSchedule", "NoExecute")
-        or any(_tolerates(toleration, taint) for toleration in wish.body.get("tolerations", ()))
+        or any(tolerates(toleration, taint) for toleration in wish.body.get("tolerations", ()))
         for taint in device.get("taints", ())
-    )
-
-
-def _tolerates(toleration: Json, taint: Json) -> bool:
-    if toleration.get("effect", taint["effect"]) != taint["effect"]:
-        return False
-    if toleration.get("key", taint["key"]) != taint["key"]:
-        return False
-    return toleration.get("operator") == "Exists" or toleration.get("value", "") == taint["value"]
-
-
-def _elements(value: Json) -> frozenset[object]:
-    ((kind, content),) = value.items()
-    return frozenset(
-        (kind.rstrip("s"), each) for each in (content if isinstance(content, list) else [content])
     )
 
 
@@ -474,11 +301,3 @@ def _meaning(expression: str) -> Any:
 
 def _admin(wish: Wish) -> bool:
     return bool(wish.body.get("adminAccess"))
-
-
-def _generation(one: Json) -> int:
-    return int(one["spec"]["pool"]["generation"])
-
-
-def _key(entry: Json) -> Key:
-    return (entry["driver"], entry["pool"], entry["device"])

@@ -3,6 +3,8 @@
 from random import Random
 from typing import Any
 
+from typing_extensions import override
+
 from tests.support.worlds import GPU, NIC, WorldMaker
 
 Json = dict[str, Any]
@@ -21,6 +23,7 @@ _FAILING = (
 class WildWorldMaker(WorldMaker):
     """Makes one world, with broken objects among sound ones."""
 
+    @override
     def make(self) -> Json:
         """A world in the form of a case, with a list of nodes instead of one."""
         world = super().make()
@@ -81,6 +84,7 @@ class WildWorldMaker(WorldMaker):
             "lanes": {"value": self._random.choice(["0", "4"])},
         }
 
+    @override
     def _wish(self) -> Json:
         wish = super()._wish()
         random = self._random
@@ -99,6 +103,7 @@ class WildWorldMaker(WorldMaker):
             wish["capacity"] = {"requests": {random.choice(["memory", "lanes", "none"]): amount}}
         return wish
 
+    @override
     def _constraints(self, requests: list[Json]) -> list[Json]:
         constraints = super()._constraints(requests)
         if self._chance(0.2):
@@ -108,6 +113,7 @@ class WildWorldMaker(WorldMaker):
             constraints.append({"requests": [requests[0]["name"]]})
         return constraints
 
+    @override
     def _derive(self, devices: Json) -> None:
         super()._derive(devices)
         for request in devices["requests"]:

@@ -1,0 +1,132 @@
+"""Where the values of a constraint come from: the claim, mappings, drivers (design, section 3)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dovetail.api.slices import ResourceSlice
+from dovetail.core.attributes import Mappings
+from dovetail.core.inventory import Inventory
+from dovetail.core.outcome import DoesNotFit, RequestInvalid
+from tests.support.builders import (
+    ALL_FEATURES,
+    GPU,
+    NIC,
+    ask,
+    claim,
+    device,
+    device_class,
+    inventory,
+    mapping,
+    names,
+    request,
+    sentence,
+    slice_of,
+)
+
+SLICES = Path(__file__).parent.parent / "data" / "slices"
+ROOT = "resource.kubernetes.io/pcieRoot"
+
+Json = dict[str, Any]
+
+
+def published(*files: str) -> Iterator[Json]:
+    """The slices of files in `tests/data/slices`."""
+    for file in files:
+        yield from yaml.safe_load_all((SLICES / f"{file}.yaml").read_text())
+
+
+def world_of(*files: str, mappings: Mappings | None = None) -> tuple[Inventory, str]:
+    """An inventory of real drivers' slices on one node, with a class per driver; and the node."""
+    made = Inventory(ALL_FEATURES, mappings)
+    bodies = list(published(*files))
+    for body in bodies:
+        made.put_slice(ResourceSlice.parse(body))
+    for driver in {body["spec"]["driver"] for body in bodies}:
+        made.put_class(device_class(driver))
+    return made, next(body["spec"]["nodeName"] for body in bodies if "nodeName" in body["spec"])
+
+
+def cel(expression: str) -> Json:
+    """Selectors with one expression."""
+    return {"selectors": [{"cel": {"expression": expression}}]}
+
+
+def parameters(*rules: Json, requests: tuple[str, ...] = (), **more: Any) -> Json:
+    """Our own parameters in the configuration of a claim."""
+    body = {
+        "apiVersion": "dovetail.dev/v1alpha1",
+        "kind": "ClaimParameters",
+        "derivedAttributes": list(rules),
+        **more,
+    }
+    return {"requests": list(requests), "opaque": {"driver": "dovetail.dev", "parameters": body}}
+
+
+def test_a_claim_may_bring_its_own_mapping() -> None:
+    """Derived attributes of the claim's parameters count per request, and before mappings."""
+    gpu = slice_of([device("gpu-0"), device("gpu-1")])
+    nic = slice_of([device("n", {"place": "1"})], driver=NIC)
+    of_gpu = {"name": "dovetail.dev/x", "requests": ["g"], "expression": 'device.name.split("-")[1]'}
+    of_nic = {
+        "name": "dovetail.dev/x",
+        "requests": ["n"],
+        "expression": f'device.attributes["{NIC}"].place',
+    }
+    wrong = mapping("dovetail.dev/x", {GPU: '"nowhere"', NIC: '"elsewhere"'})
+    wanted = claim(
+        request("g"), request("n", driver=NIC), match="dovetail.dev/x", config=[parameters(of_gpu, of_nic)]
+    )
+
+    assert names(ask(inventory(gpu, nic, mappings=[wrong]), wanted)) == ["gpu-1", "n"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        (parameters({"name": "dovetail.dev/x", "expression": "device.("}), "does not compile"),
+        (parameters({"name": "dovetail.dev/x"}), "expression"),
+        (parameters(kind="Other"), "kind"),
+        (parameters(typo=1), "typo"),
+    ],
+)
+def test_malformed_parameters_are_an_error_of_the_claim(broken: Json, why: str) -> None:
+    """Whoever wrote the claim is told which field is wrong, and nothing is allocated."""
+    with pytest.raises(RequestInvalid, match=why):
+        ask(inventory(slice_of([device("a")])), claim(request(), config=[broken]))
+
+
+def test_native_rules_come_first_and_shadow_everything() -> None:
+    """R-C7: a native derived attribute wins over what is published under the same name."""
+    rules = [{"name": f"{GPU}/numa", "expression": '"here"'}]
+    world = inventory(slice_of([device("a", {"numa": 1}), device("b", {"numa": 2})]))
+
+    outcome = ask(world, claim(request(count=2, derivedAttributes=rules), match=f"{GPU}/numa"))
+
+    assert names(outcome) == ["a", "b"]
+
+
+def test_a_mapping_decides_even_where_it_gives_nothing() -> None:
+    """There is no fall-through to what the driver publishes under the same name (design, section 3)."""
+    silent = mapping("dovetail.dev/x", {"other.example.com": '"x"'})
+    world = inventory(slice_of([device("a", {"dovetail.dev/x": "x"})]), mappings=[silent])
+
+    assert "no rule applies" in sentence(ask(world, claim(request(), match="dovetail.dev/x")))
+
+
+def test_a_mapping_may_forbid_to_go_on_after_an_error() -> None:
+    """`onError: Fail` ends the attempt as KEP-6080 does; by default the device is left out."""
+    devices = slice_of([device("a"), device("b", {"x": 1})])
+    rules = {GPU: f'device.attributes["{GPU}"].x + device.attributes["{GPU}"].missing'}
+    strict = mapping("dovetail.dev/x", rules, onError="Fail")
+
+    wanted = claim(request(), match="dovetail.dev/x")
+
+    lenient = inventory(devices, mappings=[mapping("dovetail.dev/x", rules)])
+
+    assert isinstance(ask(lenient, wanted), DoesNotFit)
+    with pytest.raises(RequestInvalid, match=r"dovetail.dev/x of gpu.example.com/pool/a"):
+        ask(inventory(devices, mappings=[strict]), wanted)
