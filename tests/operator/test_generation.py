@@ -1,5 +1,6 @@
 """Claims from templates (G1-G34, T-1 to T-7): who makes them, and what happens when that goes wrong."""
 
+import asyncio
 from functools import partial
 
 from dovetail.embedded import EmbeddedCluster
@@ -49,6 +50,25 @@ async def test_auto_makes_what_is_missing_after_the_grace_time(
 
     await cluster.wait_for("Pod", running_pod("p"))
     assert creations(cluster) == 1
+
+
+async def test_auto_is_patient_while_a_controller_works_off_a_burst(
+    cluster: EmbeddedCluster, operator: OperatorStarter
+) -> None:
+    """As long as others make claims from templates nothing is made; when they stop, the rest is."""
+    cluster.load(*pairs())
+    await operator(claim_generation="auto", claim_generation_grace_seconds=1.5)
+    cluster.create(pod())
+
+    for number in range(6):
+        foreign = claim(f"other-{number}")
+        foreign["metadata"]["annotations"] = {"resource.kubernetes.io/pod-claim-name": "devices"}
+        cluster.create(foreign)
+        await asyncio.sleep(0.4)
+    meanwhile = creations(cluster)
+
+    await cluster.wait_for("Pod", running_pod("p"))
+    assert (meanwhile, creations(cluster)) == (0, 1)
 
 
 async def test_never_makes_none(cluster: EmbeddedCluster, operator: OperatorStarter) -> None:

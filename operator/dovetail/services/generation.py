@@ -5,6 +5,7 @@ from typing import Any
 
 import structlog
 
+from dovetail.api.claims import POD_CLAIM_NAME
 from dovetail.api.kinds import CLAIM, POD
 from dovetail.api.pods import Pod
 from dovetail.cluster.pen import Pen
@@ -14,10 +15,13 @@ from dovetail.errors import Conflict, NotFound
 from dovetail.services.holdings import claim_names
 from dovetail.services.mind import Mind
 from dovetail.services.notices import Notices
-from dovetail.services.picture import Json, Key, Picture, key_of
+from dovetail.services.picture import Change, Json, Key, Picture, key_of
 from dovetail.services.settings import Mode
 
 log = structlog.get_logger(__name__)
+
+LONGEST_GRACES = 6
+"""How many grace times a claim is left to kube-controller-manager at most, while that makes others."""
 
 FAILED = "FailedResourceClaimCreation"
 """The reason of the event when no claim can be made (G15)."""
@@ -50,6 +54,16 @@ class Generation:
         self._grace = grace_seconds
         self._clock = clock
         self._missing_since: dict[tuple[Key, str], float] = {}
+        self._being_made: set[Key] = set()
+        self._others_made_at = float("-inf")
+
+    def follow(self, change: Change) -> None:
+        """Notice claims that somebody else makes from templates: kube-controller-manager is at work."""
+        if change.kind is not CLAIM or change.before is not None or change.after is None:
+            return
+        generated = POD_CLAIM_NAME in (change.after["metadata"].get("annotations") or {})
+        if generated and change.key not in self._being_made:
+            self._others_made_at = self._clock()
 
     async def complete(self, pod: Json) -> float:
         """Make, adopt and record what is missing.
@@ -92,7 +106,10 @@ class Generation:
         return all(claim is not None and _belongs_to(claim, pod) for claim in found)
 
     def _rest_of_grace(self, pod: Json, steps: tuple[Step, ...]) -> float:
-        """How long the longest-missing claim is still left to kube-controller-manager."""
+        """How long the longest-missing claim is still left to kube-controller-manager.
+
+        While that makes other claims it may be working off a burst, and is given more time, but not for ever.
+        """
         marker = (key_of(pod), pod["metadata"]["uid"])
         if not steps:
             self._missing_since.pop(marker, None)
@@ -100,11 +117,19 @@ class Generation:
         if self._mode == "always":
             return 0.0
         since = self._missing_since.setdefault(marker, self._clock())
-        return since + self._grace - self._clock()
+        patience = min(max(since, self._others_made_at), since + (LONGEST_GRACES - 1) * self._grace)
+        return patience + self._grace - self._clock()
 
     async def _create(self, pod: Json, body: Mapping[str, Any]) -> str:
         """Create a claim; one of that name which is ours already serves as well."""
         namespace, name = pod["metadata"]["namespace"], body["metadata"]["name"]
+        self._being_made.add((namespace, name))
+        try:
+            return await self._create_named(pod, namespace, name, body)
+        finally:
+            self._being_made.discard((namespace, name))
+
+    async def _create_named(self, pod: Json, namespace: str, name: str, body: Mapping[str, Any]) -> str:
         try:
             claim = await self._pen.create(CLAIM, namespace, body)
             log.info("claim_created", claim=f"{namespace}/{name}")

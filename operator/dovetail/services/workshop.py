@@ -71,6 +71,7 @@ class Workshop:
             self.complaints.follow,
             self.mind.post,
             self.consumers.follow,
+            self.generation.follow,
             self.clashes.follow,
             self.quarantine.follow,
             self.suspects.follow,
