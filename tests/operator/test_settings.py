@@ -43,8 +43,9 @@ def test_a_wrong_value_is_named_with_its_flag(flag: str, value: str, words: str)
 
 
 def test_names_of_schedulers_are_separated_by_commas() -> None:
-    """Blanks around them do not count."""
+    """Blanks around them do not count; the chart writes lists as JSON."""
     assert Settings(scheduler_names="a, b").schedulers == {"a", "b"}
+    assert Settings(scheduler_names='["a", "b"]').schedulers == {"a", "b"}
 
 
 def test_an_unknown_setting_is_refused() -> None:

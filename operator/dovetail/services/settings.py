@@ -34,7 +34,7 @@ class Settings(BaseSettings):
     )
     scheduler_names: str = Field(
         "default-scheduler",
-        description="Names of the schedulers whose pods are served, separated by commas.",
+        description="Names of the schedulers whose pods are served, separated by commas (or a JSON list).",
     )
     shipped_mappings: bool = Field(True, description="Use the mappings that Dovetail brings along.")
     feature_gates: str = Field(
@@ -100,7 +100,8 @@ class Settings(BaseSettings):
     @property
     def schedulers(self) -> frozenset[str]:
         """The schedulers whose pods are served."""
-        return frozenset(name.strip() for name in self.scheduler_names.split(",") if name.strip())
+        names = self.scheduler_names.strip().removeprefix("[").removesuffix("]")
+        return frozenset(filter(None, (name.strip(' "') for name in names.split(","))))
 
 
 def read_gates(text: str) -> dict[str, bool]:
