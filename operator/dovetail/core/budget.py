@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
-class BudgetSpent(Exception):  # noqa: N818 - not an error: the caller turns it into the outcome Cut
+class BudgetSpent(Exception):
     """The work was stopped, so nothing is known about the answer. Deliberately no DovetailError."""
 
 

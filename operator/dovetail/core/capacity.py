@@ -95,7 +95,7 @@ def _step_up(requested: int, step: int, lowest: int) -> int:
 
 
 def _counts_thousandths(valid: Range, *, fractional: bool) -> bool:
-    """Whether the range is exact in thousandths, so that fractions of it count (DRAFractionalCapacityRange)."""
+    """Whether the range is exact in thousandths, so that fractions count (DRAFractionalCapacityRange)."""
     given = [amount for amount in (valid.min, valid.max, valid.step) if amount is not None]
     return (
         fractional
