@@ -15,7 +15,10 @@ def node_of(body: Body) -> str:
 
 
 async def test_a_nominated_node_is_not_avoided(bare: EmbeddedCluster, operator: OperatorStarter) -> None:
-    """kube-scheduler takes the devices back and evicts somebody there, in one step: they are given again."""
+    """kube-scheduler takes the devices back and evicts somebody there, in one step: they are given again.
+
+    The nomination is gone again by then, as kube-scheduler has tried once more in vain.
+    """
     bare.load(*pairs(), node("n2"), gpus(0, node="n2"), nics(0, node="n2"))
     await operator()
     bare.create(claim("mine"))
@@ -24,8 +27,9 @@ async def test_a_nominated_node_is_not_avoided(bare: EmbeddedCluster, operator: 
     taken = bare.get("ResourceClaim", "mine")
     first = node_of(taken)
 
-    bare.patch("Pod", "p", {"status": {"nominatedNodeName": first}}, status=True)
     bare.replace(taken | {"status": {}}, status=True)
+    bare.patch("Pod", "p", {"status": {"nominatedNodeName": first}}, status=True)
+    bare.patch("Pod", "p", {"status": {"nominatedNodeName": None}}, status=True)
 
     again = await bare.wait_for("ResourceClaim", node_of)
     assert node_of(again) == first

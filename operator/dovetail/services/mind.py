@@ -102,9 +102,9 @@ class Mind:
         self._letters.extend(keys)
         self._drain_soon()
 
-    async def decide(self, key: Key, avoid: Collection[str]) -> Verdict:
-        """Decide about a pod, and assume what is going to be written."""
-        return await self.ask(lambda world: self._decide(world, key, avoid))
+    async def decide(self, key: Key, avoid: Collection[str], *, first: str = "") -> Verdict:
+        """Decide about a pod, and assume what is going to be written; node `first` is tried first."""
+        return await self.ask(lambda world: self._decide(world, key, avoid, first))
 
     async def turn_off(self, gate: str) -> None:
         """Do without a feature gate from now on, by Kubernetes' name."""
@@ -183,7 +183,7 @@ class Mind:
         assumed = self._assumed.pop(key, None)
         return self._show(CLAIM.name, key, assumed.real) if assumed else []
 
-    def _decide(self, world: World, key: Key, avoid: Collection[str]) -> Verdict:
+    def _decide(self, world: World, key: Key, avoid: Collection[str], first: str) -> Verdict:
         raw = world.raw(POD.name, *key)
         if raw is None:
             return Verdict(Nothing())
@@ -194,7 +194,11 @@ class Mind:
             self._limits.steps,
             is_over=lambda: self._is_closed or monotonic() - started > self._limits.seconds,
         )
-        decision = plan_pod(world, Pod.parse(raw), settings=self._plan, budget=budget, avoid=avoid)
+        pod = Pod.parse(raw)
+        if first:
+            status = pod.status.model_copy(update={"nominated_node_name": first})
+            pod = pod.model_copy(update={"status": status})
+        decision = plan_pod(world, pod, settings=self._plan, budget=budget, avoid=avoid)
         planned_on = self._assume(world, raw, decision)
         return Verdict(decision, planned_on, monotonic() - started)
 

@@ -32,6 +32,7 @@ from dovetail.services.generation import Generation
 from dovetail.services.holdings import claims_of, is_bound, is_satisfied, lacking_reservation
 from dovetail.services.metrics import Metrics
 from dovetail.services.mind import Mind, Verdict
+from dovetail.services.nominations import Nominations
 from dovetail.services.notices import Notices
 from dovetail.services.picture import Json, Key, Picture, key_of, version_of
 from dovetail.services.quarantine import Quarantine
@@ -93,6 +94,7 @@ class Tools:
     rereading: Rereading
     rivals: Rivals
     quarantine: Quarantine
+    nominations: Nominations
     retraction: Retraction
     gates_off: GatesOff
     metrics: Metrics
@@ -182,8 +184,9 @@ class Serving:
 
     async def _decide(self, key: Key, pod: Json, notes: _Notes) -> None:
         # Where kube-scheduler has made room for the pod, what spoke against the node is over (V-20).
-        nominated = (pod.get("status") or {}).get("nominatedNodeName")
-        verdict = await self.tools.mind.decide(key, self.tools.avoidance.nodes(key) - {nominated})
+        nominated = self.tools.nominations.node(key)
+        avoided = self.tools.avoidance.nodes(key) - {nominated}
+        verdict = await self.tools.mind.decide(key, avoided, first=nominated)
         if verdict.is_early:
             self.look_again(key, EARLY_PAUSE_SECONDS)
             return
@@ -364,7 +367,7 @@ class Serving:
 
     def _warn_ungated(self, pod: Json, notes: _Notes) -> None:
         """Once per pod: without the gate kube-scheduler works against us (V-15)."""
-        if notes.warned or is_gated(pod) or is_bound(pod):
+        if notes.warned or notes.given or is_gated(pod) or is_bound(pod):
             return
         notes.warned = True
         self.tools.notices.say(

@@ -32,6 +32,7 @@ from dovetail.services.leadership import Alone, Leadership
 from dovetail.services.mapping_reports import MappingReports
 from dovetail.services.metrics import Metrics, WaitingPods
 from dovetail.services.mind import Limits, Mind
+from dovetail.services.nominations import Nominations
 from dovetail.services.notices import Notices
 from dovetail.services.picture import Key, Picture
 from dovetail.services.quarantine import Quarantine
@@ -74,6 +75,7 @@ class Workshop:
             self.generation.follow,
             self.clashes.follow,
             self.quarantine.follow,
+            self.nominations.follow,
             self.suspects.follow,
             self.rivals.follow,
             self.guard.follow,
@@ -181,6 +183,11 @@ class Workshop:
         return Rivals(mind=self.mind, suspects=self.suspects, rereading=self.rereading, clock=monotonic)
 
     @cached_property
+    def nominations(self) -> Nominations:
+        """Where kube-scheduler made room."""
+        return Nominations(monotonic)
+
+    @cached_property
     def quarantine(self) -> Quarantine:
         """What keeps devices that two claims hold from a third."""
         return Quarantine(
@@ -261,6 +268,7 @@ class Workshop:
             rereading=self.rereading,
             rivals=self.rivals,
             quarantine=self.quarantine,
+            nominations=self.nominations,
             retraction=self.retraction,
             gates_off=GatesOff(mind=self.mind, complain=self.health.complain),
             metrics=self.metrics,
