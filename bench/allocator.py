@@ -241,26 +241,40 @@ def _refuse(report: Report, oracle: Oracle, name: str, world: World, most_ms: fl
     theirs, outcomes = _theirs(oracle, world, feasible=CANDIDATES)
     # Each run knows neither the claim nor its expressions; the quickest is the least disturbed.
     runs = [_refuse_ours(world, run) for run in range(REPEATS)]
-    first, again, sentence = min(runs)
+    first = min(run.first for run in runs)
+    again = min(run.again for run in runs)
+    processor = min(run.processor for run in runs)
     timed_out = outcomes[0] == "timeout"
     ratio = theirs.mean / first
-    holds = first * 1000 < most_ms and (not timed_out or ratio >= TIMES_TIMEOUT)
+    # On a busy machine only the processor's time says what a refusal costs; the ratio is by the clock.
+    holds = processor * 1000 < most_ms and (not timed_out or ratio >= TIMES_TIMEOUT)
     figure = {
         "firstSeconds": first,
+        "firstProcessorSeconds": processor,
         "againSeconds": again,
         "oracleSeconds": theirs.mean,
         "oracle": outcomes[0],
         "timesOracle": ratio,
-        "sentence": sentence,
+        "sentence": runs[0].sentence,
     }
     line = (
-        f"{_ms(first)}, again {_ms(again)}; oracle {outcomes[0]} after {_ms(theirs.mean)}: {ratio:.0f} times"
+        f"{_ms(first)} ({_ms(processor)} of the processor), again {_ms(again)}; "
+        f"oracle {outcomes[0]} after {_ms(theirs.mean)}: {ratio:.0f} times"
     )
     report.note(name, figure, line, holds=holds)
 
 
-def _refuse_ours(world: World, run: int) -> tuple[float, float, str]:
+@dataclass(frozen=True, slots=True)
+class _Refusal:
     """Seconds for the first refusal and for another one, and its sentence."""
+
+    first: float
+    processor: float
+    again: float
+    sentence: str
+
+
+def _refuse_ours(world: World, run: int) -> _Refusal:
     (body,) = world.steps[0]["allocate"]
     inventory, nodes = _load(replace(world, classes=classes_of_run(run)))
     sentences = []
@@ -271,13 +285,16 @@ def _refuse_ours(world: World, run: int) -> tuple[float, float, str]:
         sentences.append(explain(outcome))
 
     gc.collect()
-    return _seconds(refuse), _seconds(refuse), sentences[0]
+    first, processor = _seconds(refuse)
+    again, _ = _seconds(refuse)
+    return _Refusal(first, processor, again, sentences[0])
 
 
-def _seconds(work: Callable[[], None]) -> float:
-    start = time.perf_counter()
+def _seconds(work: Callable[[], None]) -> tuple[float, float]:
+    """Seconds by the clock, and of the processor."""
+    start, used = time.perf_counter(), time.process_time()
     work()
-    return time.perf_counter() - start
+    return time.perf_counter() - start, time.process_time() - used
 
 
 # -- size ----------------------------------------------------------------------------------------------
