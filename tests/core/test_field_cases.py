@@ -267,6 +267,13 @@ def test_gb300_refuses_with_numbers() -> None:
     assert "dovetail.dev/numaNode 0" in sentence(gb300(4, 1))
 
 
+def test_no_more_devices_are_counted_than_are_wanted() -> None:
+    """Of the two NICs beside the GPUs that fall short, one is wanted and one is counted."""
+    why = sentence(gb300(4, 1))
+
+    assert "at best 2 of 4 devices of gpu.nvidia.com (gpu) and 1 of 1 device of dra.net (nic)" in why
+
+
 def test_a_dgx_refuses_with_numbers() -> None:
     """T-13: of eight GPUs, four are on one NUMA node."""
     world, node = world_of("dgx-h100__gpu-nvidia__main", "dgx-h100__dranet__main", mappings=Mappings.of(()))

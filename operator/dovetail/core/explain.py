@@ -120,7 +120,9 @@ def _best(constraint: ConstraintStory) -> Iterator[str]:
 
 
 def _share(share: Share) -> str:
-    return f"{share.usable} of {_count(share.wanted, 'device')} of {share.driver} ({share.request})"
+    """What is there of what is wanted; more than that is of no interest here."""
+    there = min(share.usable, share.wanted)
+    return f"{there} of {_count(share.wanted, 'device')} of {share.driver} ({share.request})"
 
 
 def _crowded(requests: Sequence[RequestStory]) -> Iterator[str]:
