@@ -37,6 +37,7 @@ async def test_a_dry_run_changes_nothing(bare: EmbeddedCluster) -> None:
     said = await ungate("--dry-run")
 
     assert "pod default/a: gated" in said.output
+    assert "1 pod carries the gate" in said.output
     assert is_gated(bare.get("Pod", "a"))
 
 

@@ -41,5 +41,13 @@ async def _ungate_all(*, dry_run: bool) -> int:
                 failures += 1
             else:
                 typer.echo(f"pod {name}: {'gated' if dry_run else 'ungated' if done else 'gone'}")
-    typer.echo(f"{len(pods)} pods carry the gate" if dry_run else f"{len(pods) - failures} pods ungated")
+    typer.echo(_carrying(len(pods)) if dry_run else f"{_pods(len(pods) - failures)} ungated")
     return failures
+
+
+def _carrying(number: int) -> str:
+    return f"{_pods(number)} {'carries' if number == 1 else 'carry'} the gate"
+
+
+def _pods(number: int) -> str:
+    return f"{number} {'pod' if number == 1 else 'pods'}"
