@@ -44,12 +44,12 @@ def _annotation(name: str, field: FieldInfo) -> Any:
     declarations = [_flag(name)]
     if field.annotation is bool:
         declarations = [f"{_flag(name)}/--no-{name.replace('_', '-')}"]
-    default = str(field.default).lower() if isinstance(field.default, bool) else str(field.default)
+    default = f"{field.default:g}" if isinstance(field.default, float) else str(field.default)
     option = typer.Option(
         *declarations,
         envvar=f"DOVETAIL_{name.upper()}",
         help=field.description,
-        show_default=default or "empty",
+        show_default=(default.lower() if field.annotation is bool else default) or "empty",
         metavar=_metavar(field),
     )
     kind = field.annotation if field.annotation in (bool, int, float) else str

@@ -74,7 +74,7 @@ class Settings(BaseSettings):
     leader_election: bool = Field(True, description="Take turns with other replicas by a Lease.")
     lease_name: str = Field("dovetail", description="Name of the Lease.")
     lease_namespace: str = Field(
-        "", description="Namespace of the Lease; by default that of the pod, outside of one kube-system."
+        "", description="Namespace of the Lease; empty for that of the pod, or kube-system outside a pod."
     )
     lease_seconds: float = Field(
         15.0, ge=2, le=60, description="How long a Lease that is not renewed keeps others out."
