@@ -77,11 +77,11 @@ def test_a_sum_keeps_the_notation_of_the_first_that_is_not_zero() -> None:
     assert str(Quantity.parse("1Gi") - Quantity.parse("512Mi")) == "512Mi"
 
 
-def test_the_smallest_integer_has_no_opposite_where_64_bits_suffice() -> None:
-    """As in Kubernetes: `0 - MIN` stays `MIN`, and is exact once the difference leaves 64 bits."""
+def test_a_difference_with_the_smallest_integer_is_exact_beyond_64_bits() -> None:
+    """64 bits hold no opposite of MIN: it stays MIN there, as in Kubernetes, and is exact beyond."""
     smallest = Quantity.parse("-9223372036854775808")
-    assert str(Quantity.parse("0") - smallest) == "-9223372036854775808"
     assert str(Quantity.parse("1500m") - smallest) == "9223372036854775809500m"
+    assert str(Quantity.of(0) - Quantity.of(-(1 << 63))) == "-9223372036854775808"
 
 
 def test_equal_amounts_are_equal_whatever_their_notation() -> None:
