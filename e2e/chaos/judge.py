@@ -12,7 +12,7 @@ from dovetail.core.features import Features
 from dovetail.core.findings import TRANSIENT, Fault, Finding
 from dovetail.core.oversight import audit_world
 from dovetail.core.world import World
-from e2e.harness import ApiError, Kube, Object, running
+from e2e.harness import ApiError, Kube, Object, allocated, running
 
 KINDS = (
     "ResourceClaim",
@@ -50,6 +50,36 @@ def audit(found: Snapshot) -> tuple[Finding, ...]:
     return audit_world(world)
 
 
+def was_made_twice(finding: Finding, found: Snapshot) -> bool:
+    """Whether the pod holds its devices by another claim that was made for the same entry (G22).
+
+    kube-controller-manager makes a second claim when the answer to the first one is lost with the API server,
+    and may name that one in the status of a pod that has its node already.
+    """
+    if finding.fault is not Fault.BOUND_WITHOUT_DEVICES:
+        return False
+    claims = {_key(claim): claim for claim in found["ResourceClaim"]}
+    named = claims.get(finding.claims[0])
+    made_for = _made_for(named) if named else None
+    return made_for is not None and any(
+        _made_for(other) == made_for and allocated(other)
+        for key, other in claims.items()
+        if key != finding.claims[0]
+    )
+
+
+def _key(claim: Object) -> tuple[str, str]:
+    return claim["metadata"]["namespace"], claim["metadata"]["name"]
+
+
+def _made_for(claim: Object) -> tuple[str, str] | None:
+    """The uid of the pod that the claim was made for, and the entry; None where a person made it."""
+    metadata = claim["metadata"]
+    entry = (metadata.get("annotations") or {}).get("resource.kubernetes.io/pod-claim-name")
+    owners = metadata.get("ownerReferences") or ()
+    return (owners[0]["uid"], entry) if entry and owners else None
+
+
 class Judge:
     """Audits again and again; `wrong` has a sentence for everything that was found and may not be.
 
@@ -79,7 +109,11 @@ class Judge:
         """Audit once; returns what was seen."""
         found = await snapshot(self._kube)
         now = monotonic()
-        findings = [finding for finding in audit(found) if not self._is_expected(finding, now)]
+        findings = [
+            finding
+            for finding in audit(found)
+            if not self._is_expected(finding, now) and not was_made_twice(finding, found)
+        ]
         self._since = {finding: self._since.get(finding, now) for finding in findings}
         for finding, since in self._since.items():
             if finding.fault not in TRANSIENT or now - since > LASTING_SECONDS:

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from dovetail.core.findings import Fault
+from dovetail.core.findings import Fault, Finding
 from e2e.chaos import judge, world
 from e2e.chaos.ledger import MOST_WRITES_A_MINUTE, allowance, busiest_minute
 from e2e.chaos.run import Run
@@ -85,6 +85,27 @@ def test_a_planted_clash_is_found() -> None:
 
     assert judge.audit(once) == ()
     assert [finding.fault for finding in judge.audit(twice)] == [Fault.DEVICE_HELD_TWICE]
+
+
+def test_only_a_pod_that_holds_another_claim_for_the_same_entry_is_excused() -> None:
+    """Bound without devices is wrong, unless kube-controller-manager made the claim twice (G22)."""
+    named = made_for("pod-uid", claim("named", GPU, "n0", "gpu-0")) | {"status": {}}
+    twin = made_for("pod-uid", claim("twin", GPU, "n0", "gpu-0"))
+    stranger = made_for("other-uid", claim("stranger", GPU, "n0", "gpu-0"))
+    finding = Finding(Fault.BOUND_WITHOUT_DEVICES, (("t", "named"),), consumer="t/p")
+
+    assert judge.was_made_twice(finding, {"ResourceClaim": (named, twin)})
+    assert not judge.was_made_twice(finding, {"ResourceClaim": (named, stranger)})
+    assert not judge.was_made_twice(finding, {"ResourceClaim": (named, twin | {"status": {}})})
+    clash = Finding(Fault.DEVICE_HELD_TWICE, (("t", "named"), ("t", "twin")))
+    assert not judge.was_made_twice(clash, {"ResourceClaim": (named, twin)})
+
+
+def made_for(uid: str, body: Object) -> Object:
+    """The claim as it is made for a pod's entry."""
+    owner = {"kind": "Pod", "uid": uid, "controller": True}
+    entry = {"resource.kubernetes.io/pod-claim-name": "devices"}
+    return body | {"metadata": body["metadata"] | {"ownerReferences": [owner], "annotations": entry}}
 
 
 def test_a_pod_that_could_run_is_noticed() -> None:
