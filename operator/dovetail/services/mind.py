@@ -23,7 +23,7 @@ from dovetail.core.decisions import Decision, Nothing, Place, Reserve
 from dovetail.core.generation import Step, steps_for
 from dovetail.core.planner import PlanSettings, plan_pod
 from dovetail.core.world import Change as Meaning
-from dovetail.core.world import Problem, World
+from dovetail.core.world import Effect, Problem, World
 from dovetail.services import claims
 from dovetail.services.holdings import claim_names
 from dovetail.services.picture import Change, Json, Key
@@ -52,7 +52,7 @@ class Verdict:
     claims: Mapping[Key, Json] = field(default_factory=dict)
     seconds: float = 0.0
     is_early: bool = False
-    """Nothing was decided: a claim of the pod is being written for another one."""
+    """Nothing was decided: a claim is being written for another pod, or it is not this pod's turn."""
 
 
 @dataclass(slots=True)
@@ -81,6 +81,9 @@ class Mind:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._draining = False
         self._is_closed = False
+        self._news = 0
+        """Counts, in the thread, what concerns every waiting pod; the loop knows up to `_heard`."""
+        self._heard = 0
         self._listener: Callable[[Sequence[Meaning]], None] = lambda _: None
         self._complain: Callable[[Problem, Json], None] = lambda *_: None
 
@@ -102,9 +105,22 @@ class Mind:
         self._letters.extend(keys)
         self._drain_soon()
 
-    async def decide(self, key: Key, avoid: Collection[str], *, first: str = "") -> Verdict:
-        """Decide about a pod, and assume what is going to be written; node `first` is tried first."""
-        return await self.ask(lambda world: self._decide(world, key, avoid, first))
+    async def decide(
+        self, key: Key, avoid: Collection[str], *, first: str = "", in_turn: bool = False
+    ) -> Verdict:
+        """Decide about a pod, and assume what is going to be written; node `first`, if any, is tried first.
+
+        With `in_turn` nothing is decided on news that the listener has not heard yet:
+        they may be what a more urgent pod waits for.
+        """
+        heard = self._heard
+        return await self.ask(
+            lambda world: (
+                Verdict(Nothing(), is_early=True)
+                if in_turn and self._news != heard
+                else self._decide(world, key, avoid, first)
+            )
+        )
 
     async def turn_off(self, gate: str) -> None:
         """Do without a feature gate from now on, by Kubernetes' name."""
@@ -148,8 +164,15 @@ class Mind:
             except Exception:
                 # One object that the World cannot digest must not stop the others.
                 log.exception("change_not_understood", key=str(getattr(letter, "key", letter)))
+        if any(meaning.effect is Effect.EVERYONE for meaning in meanings):
+            self._news += 1
         if meanings and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._listener, meanings)
+            self._loop.call_soon_threadsafe(self._hear, meanings, self._news)
+
+    def _hear(self, meanings: Sequence[Meaning], news: int) -> None:
+        """On the event loop: from now on waiting pods come in turn."""
+        self._listener(meanings)
+        self._heard = news
 
     def _read(self, letter: Change | Key) -> list[Meaning]:
         if not isinstance(letter, Change):

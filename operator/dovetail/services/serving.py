@@ -72,6 +72,7 @@ class _Notes:
     since: float = 0.0
     cuts: int = 0
     warned: bool = False
+    gave_way: bool = False
     unreserved_since: float | None = None
     given: set[Key] = field(default_factory=set)
     """Claims that were written for the pod: its status may name them only later."""
@@ -186,7 +187,10 @@ class Serving:
         # Where kube-scheduler has made room for the pod, what spoke against the node is over (V-20).
         nominated = self.tools.nominations.node(key)
         avoided = self.tools.avoidance.nodes(key) - {nominated}
-        verdict = await self.tools.mind.decide(key, avoided, first=nominated)
+        # A pod lets others go first once: whatever keeps coming, then it is decided about.
+        in_turn = bool(notes.waits_for) and not notes.gave_way
+        verdict = await self.tools.mind.decide(key, avoided, first=nominated, in_turn=in_turn)
+        notes.gave_way = verdict.is_early
         if verdict.is_early:
             self.look_again(key, EARLY_PAUSE_SECONDS)
             return
