@@ -43,7 +43,7 @@ def test_outcome_and_devices_are_those_of_kube_scheduler(
         outcomes[theirs["outcome"]] += 1
         if theirs["outcome"] != "timeout":
             assert answer(case) == normal(theirs), case.name
-    assert outcomes["fits"] > len(cases) / 10
+    assert min(outcomes["fits"], outcomes["doesNotFit"], outcomes["error"]) > len(cases) / 20
     assert outcomes["timeout"] < len(cases) / 50
 
 
