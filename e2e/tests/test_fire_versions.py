@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from e2e.harness import ClusterFactory, Options, objects, running
-from e2e.tests.claims import CLASSES, devices, gpu_slice, nic_slice, numa_mapping, pair
+from e2e.harness import Cluster, ClusterFactory, Object, Options, objects, running
+from e2e.tests.claims import CLASSES, GPU, devices, gpu_slice, nic_slice, numa_mapping, pair
+from e2e.tests.test_fire_apiserver import health
 
 QUICK: dict[str, Any] = {"lease_seconds": 3}
-NO_API = Options(runtime_config={"resource.k8s.io/v1": "false"})
 
 
-async def test_a_cluster_without_the_api_is_told_in_one_sentence(cluster_with: ClusterFactory) -> None:
-    """resource.k8s.io/v1 is not served: the process ends with status 1, and says what it needs (T-30)."""
-    cluster = await cluster_with(NO_API)
-    operator = await cluster.new_operator(**QUICK)
+async def test_a_cluster_without_the_api_is_told_in_one_sentence(cluster: Cluster) -> None:
+    """resource.k8s.io/v1 is not served: the process ends with status 1, and says what it needs (T-30).
+
+    The answer of such a server is injected: kube-apiserver 1.37 itself does not start without the API.
+    """
+    proxy = await cluster.proxy()
+    proxy.answer(404, method="GET", path=r"^/apis/resource\.k8s\.io/v1$", times=float("inf"))
+    operator = await cluster.new_operator(server=proxy.url, **QUICK)
     operator.program.start()
 
-    assert await operator.program.ended(within=60) == 1
+    assert await operator.program.ended(within=120) == 1
     (told,) = [entry for entry in operator.events if entry.get("event") == "operator_cannot_start"]
     assert told["reason"] == (
         "Kubernetes v1.37.2 does not serve resource.k8s.io/v1 ResourceClaims, which Dovetail needs: "
@@ -43,3 +47,38 @@ async def test_gates_are_asked_of_the_api_server(cluster_with: ClusterFactory) -
     on = (await operator.event("cluster_examined"))["gates"]
     assert {name: name in on for name in gates} == gates
     assert "DRADeviceTaints" in on
+
+
+async def test_a_gate_that_is_switched_off_is_done_without(cluster_with: ClusterFactory) -> None:
+    """The API server comes back without it and drops shares (V69): devices are given whole (R-B13)."""
+    cluster = await cluster_with(Options(gates={SHARES: True}))
+    await cluster.add_node("n1")
+    await cluster.apply(shareable_gpu("n1"), nic_slice("n1", 0, 0), *CLASSES, numa_mapping())
+    namespace = await cluster.namespace()
+    await cluster.kube.create(objects.template("pair", pair()), namespace)
+    operator = await cluster.operator(**QUICK)
+    program = cluster.plane.apiserver.program
+    program.command = [str(flag).replace(f"{SHARES}=true", f"{SHARES}=false") for flag in program.command]
+
+    await cluster.plane.apiserver.restart()
+    await cluster.kube.create(objects.pod("p", templates={"devices": "pair"}), namespace)
+
+    await cluster.kube.wait_for("Pod", "p", running, namespace, within=90)
+    learnt = await operator.event("feature_gate_off")
+    assert (learnt["gates"], learnt["fields"]) == ([SHARES], ["consumedCapacity", "shareID"])
+    (claim,) = await cluster.kube.list("ResourceClaim", namespace)
+    assert not any("shareID" in result for result in claim["status"]["allocation"]["devices"]["results"])
+    await health(f"http://{operator.settings['listen']}/readyz", 503, within=10)
+
+
+SHARES = "DRAConsumableCapacity"
+
+
+def shareable_gpu(node: str) -> Object:
+    """A GPU that several claims may share by its capacity (KEP-5075)."""
+    policy = {"default": "10Gi", "validRange": {"min": "1Gi"}}
+    gpu = objects.device("gpu-0", numaNode=0) | {
+        "capacity": {"memory": {"value": "80Gi", "requestPolicy": policy}},
+        "allowMultipleAllocations": True,
+    }
+    return objects.resource_slice(node, GPU, [gpu])
