@@ -253,3 +253,13 @@ def test_a_claim_is_never_left_half_read() -> None:
 
     assert isinstance(body, ResourceClaim)
     assert isinstance(ask(world, claim(request())), DoesNotFit)
+
+
+def test_requests_that_share_devices_pay_their_counters_once() -> None:
+    """Two requests for both of two shareable devices fit, though counters have room for two devices only."""
+    shareable = [partition(name, slots="1") | {"allowMultipleAllocations": True} for name in ("a", "b")]
+    world = inventory(counters(slots="2"), slice_of(shareable, count=2))
+
+    outcome = ask(world, claim(request("first", count=2), request("second", count=2)))
+
+    assert names(outcome) == ["a", "b", "a", "b"]

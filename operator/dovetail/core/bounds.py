@@ -205,11 +205,14 @@ def _places(board: Board, domains: Sequence[int], constraint: Constraint, wanted
 
 
 def _counters_short(attempt: Attempt, domains: Sequence[int], wanted: Sequence[Wanted]) -> bool:
-    """Whether counter sets have too little left for all devices that a request needs."""
+    """Whether counter sets have too little left for all devices that requests with one domain need.
+
+    A device that is shared serves any number of requests and pays once, so it proves nothing.
+    """
     sizes: dict[int, int] = {}
     for alternative, size in wanted:
-        if not alternative.admin:
-            domain = domains[alternative.number]
+        domain = domains[alternative.number]
+        if not alternative.admin and not domain & attempt.board.sharing:
             sizes[domain] = sizes.get(domain, 0) + size
     return any(_hosted(attempt, domain) < size for domain, size in sizes.items())
 
@@ -220,7 +223,7 @@ def _hosted(attempt: Attempt, domain: int) -> int:
     by_set: dict[object, list[int]] = {}
     for number in bits(domain):
         sets = {(pool, key[0]) for (pool, key), _ in board.costs.get(number, ())}
-        if len(sets) == 1 and not board.sharing >> number & 1:
+        if len(sets) == 1:
             by_set.setdefault(sets.pop(), []).append(number)
         else:
             hosted += 1
