@@ -265,6 +265,25 @@ def is_allocated(body: Body) -> bool:
     return "allocation" in (body.get("status") or {})
 
 
+async def test_a_pod_replaced_under_its_name_is_not_told_of_the_old_one(
+    cluster: EmbeddedCluster, operator: OperatorStarter
+) -> None:
+    """Between decision and ungating another pod takes the name: it is served, and no refusal is reported."""
+    cluster.load(*pairs(2))
+    await operator()
+
+    def replace() -> None:
+        cluster.delete("Pod", "p", now=True)
+        cluster.create(pod())
+
+    cluster.faults.before("PATCH", "pods", replace)
+
+    cluster.create(pod())
+
+    await cluster.wait_for("Pod", running_pod("p"))
+    assert [body["reason"] for body in cluster.objects("Event")].count("WriteRefused") == 0
+
+
 async def test_a_malformed_slice_is_named_and_harms_no_other(
     cluster: EmbeddedCluster, operator: OperatorStarter
 ) -> None:

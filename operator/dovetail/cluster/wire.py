@@ -1,6 +1,7 @@
 """One request to the API server: JSON in, JSON out, and every failure as one of Dovetail's errors."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
@@ -31,6 +32,7 @@ APPLY_PATCH = "application/apply-patch+yaml"
 DEFAULT_RETRY_AFTER_SECONDS = 1.0
 
 _SERVER_ERROR = 500
+_OTHER_OBJECT = re.compile(r"metadata\.uid: Invalid value: .*: field is immutable")
 _BY_STATUS: Mapping[int, type[ClusterError]] = {
     HTTPStatus.UNAUTHORIZED: Forbidden,
     HTTPStatus.FORBIDDEN: Forbidden,
@@ -135,6 +137,9 @@ def failure(action: str, status: int, text: str, retry_after: str | None = None)
     if status == HTTPStatus.UNPROCESSABLE_ENTITY and "requires resource=" in reason:
         # The granular rights on a claim's status are refused as field errors (A5).
         return Forbidden(action, reason, status)
+    if status == HTTPStatus.UNPROCESSABLE_ENTITY and _OTHER_OBJECT.search(reason):
+        # A patch names the uid of the object that it is meant for; another one took its name meanwhile.
+        return Conflict(action, reason, status)
     if status in _BY_STATUS:
         return _BY_STATUS[status](action, reason, status)
     kind = Unavailable if status >= _SERVER_ERROR else Rejected
