@@ -42,7 +42,12 @@ cluster-down: $(STAMP) ## stop the control plane of `make cluster`
 
 .PHONY: test
 test: $(STAMP) go-programs ## run every test, the real control plane included
-	$(BIN)/pytest tests e2e
+	$(BIN)/pytest tests e2e || $(AGAIN)
+
+# A dozen real programs on two shared cores can miss a time limit through no fault of theirs.
+# What failed runs once more, alone; both reports stand in the output, and failing twice fails.
+AGAIN = { echo "Some tests failed above. Each runs once more, alone:"; \
+	$(BIN)/pytest tests e2e --last-failed --last-failed-no-failures none; }
 
 .PHONY: test-fast
 test-fast: $(STAMP) ## run the tests that need no control plane
