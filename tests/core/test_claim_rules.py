@@ -1,24 +1,16 @@
 """Where the values of a constraint come from: the claim, mappings, drivers (design, section 3)."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from dovetail.api.slices import ResourceSlice
-from dovetail.core.attributes import Mappings
-from dovetail.core.inventory import Inventory
 from dovetail.core.outcome import DoesNotFit, RequestInvalid
 from tests.support.builders import (
-    ALL_FEATURES,
     GPU,
     NIC,
     ask,
     claim,
     device,
-    device_class,
     inventory,
     mapping,
     names,
@@ -27,27 +19,8 @@ from tests.support.builders import (
     slice_of,
 )
 
-SLICES = Path(__file__).parent.parent / "data" / "slices"
-ROOT = "resource.kubernetes.io/pcieRoot"
 
 Json = dict[str, Any]
-
-
-def published(*files: str) -> Iterator[Json]:
-    """The slices of files in `tests/data/slices`."""
-    for file in files:
-        yield from yaml.safe_load_all((SLICES / f"{file}.yaml").read_text())
-
-
-def world_of(*files: str, mappings: Mappings | None = None) -> tuple[Inventory, str]:
-    """An inventory of real drivers' slices on one node, with a class per driver; and the node."""
-    made = Inventory(ALL_FEATURES, mappings)
-    bodies = list(published(*files))
-    for body in bodies:
-        made.put_slice(ResourceSlice.parse(body))
-    for driver in {body["spec"]["driver"] for body in bodies}:
-        made.put_class(device_class(driver))
-    return made, next(body["spec"]["nodeName"] for body in bodies if "nodeName" in body["spec"])
 
 
 def cel(expression: str) -> Json:
