@@ -19,7 +19,6 @@ from tests.support.builders import (
     slice_of,
 )
 
-
 Json = dict[str, Any]
 
 
