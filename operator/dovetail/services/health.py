@@ -9,12 +9,20 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from dovetail.services.metrics import Metrics
 
+MIND_PATIENCE_SECONDS = 60.0
+"""A decision ends within four seconds, and the first one in a large cluster a few seconds later."""
+
 
 @dataclass(slots=True)
 class Health:
-    """What the endpoints answer. `beat` is called by whatever shows that the work goes on."""
+    """What the endpoints answer. Progress counts, not the process: both parts of the work have to show it.
+
+    `beat` is called when the picture was compared; `mind_silence` is asked how long decisions stand still.
+    """
 
     stalled_after_seconds: float
+    mind_patience_seconds: float = MIND_PATIENCE_SECONDS
+    mind_silence: Callable[[], float] = lambda: 0.0
     complaints: dict[str, str] = field(default_factory=dict)
     """What is wrong, by topic: the operator works as well as it can all the same."""
     ready: bool = False
@@ -25,9 +33,15 @@ class Health:
         self.last_beat = monotonic()
 
     @property
-    def is_alive(self) -> bool:
-        """Whether the work went on lately."""
-        return monotonic() - self.last_beat < self.stalled_after_seconds
+    def stalls(self) -> tuple[str, ...]:
+        """Which parts of the work stand still, a sentence each; none while the operator is alive."""
+        found = []
+        unseen, undecided = monotonic() - self.last_beat, self.mind_silence()
+        if unseen > self.stalled_after_seconds:
+            found.append(f"the cluster was last listed completely {unseen:.0f} seconds ago")
+        if undecided > self.mind_patience_seconds:
+            found.append(f"decisions stand still: their thread has not moved for {undecided:.0f} seconds")
+        return tuple(found)
 
     def complain(self, topic: str, text: str) -> None:
         """Name something that is wrong; an empty text takes the complaint back."""
@@ -43,13 +57,18 @@ async def serve_health(address: str, health: Health, metrics: Metrics) -> web.Ap
         return None
     host, _, port = address.rpartition(":")
     application = web.Application()
-    application.router.add_get("/healthz", _answer(lambda: (health.is_alive, "no progress")))
+    application.router.add_get("/healthz", _answer(lambda: _liveness(health)))
     application.router.add_get("/readyz", _answer(lambda: _readiness(health)))
     application.router.add_get("/metrics", _exposition(metrics))
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, host.strip("[]"), int(port)).start()
     return runner
+
+
+def _liveness(health: Health) -> tuple[bool, str]:
+    stalls = health.stalls
+    return not stalls, "\n".join(stalls)
 
 
 def _readiness(health: Health) -> tuple[bool, str]:

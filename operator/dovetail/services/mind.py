@@ -9,8 +9,9 @@ in the World at once, so that the next decision does not give the same devices a
 import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -70,11 +71,24 @@ class Mind:
     All methods are called from the event loop.
     """
 
-    def __init__(self, world: World, *, plan: PlanSettings, limits: Limits, now: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        world: World,
+        *,
+        plan: PlanSettings,
+        limits: Limits,
+        now: Callable[[], str],
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         self._world = world
         self._plan = plan
         self._limits = limits
         self._now = now
+        self._clock = clock
+        self._owed: set[Future[Any]] = set()
+        """What the thread has been given to do and has not done yet."""
+        self._moved = clock()
+        """When the thread last took something up, or was given something to do while it had nothing."""
         self._letters: deque[Change | Key] = deque()
         self._assumed: dict[Key, _Assumed] = {}
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mind")
@@ -133,7 +147,15 @@ class Mind:
     async def ask(self, question: Callable[[World], T]) -> T:
         """Ask the World anything; the answer must not keep hold of it."""
         self._loop = asyncio.get_running_loop()
-        return await self._loop.run_in_executor(self._thread, self._answer, question)
+        return await asyncio.wrap_future(self._give(partial(self._answer, question)))
+
+    @property
+    def silent_seconds(self) -> float:
+        """How long the thread has had something to do and taken nothing up: it hangs, or is gone.
+
+        Zero while it has nothing to do; what waits behind other questions that are answered does not count.
+        """
+        return self._clock() - self._moved if self._owed else 0.0
 
     def close(self) -> None:
         """Stop the thread after the question that it is busy with."""
@@ -149,7 +171,15 @@ class Mind:
     def _drain(self) -> None:
         self._draining = False
         if not self._is_closed:
-            self._thread.submit(self._take_in)
+            self._give(self._take_in)
+
+    def _give(self, work: Callable[[], T]) -> Future[T]:
+        if not self._owed:
+            self._moved = self._clock()
+        owed = self._thread.submit(work)
+        self._owed.add(owed)
+        owed.add_done_callback(self._owed.discard)
+        return owed
 
     def _answer(self, question: Callable[[World], T]) -> T:
         self._take_in()
@@ -157,6 +187,7 @@ class Mind:
 
     def _take_in(self) -> None:
         meanings: list[Meaning] = []
+        self._moved = self._clock()
         while self._letters:
             letter = self._letters.popleft()
             try:
@@ -164,6 +195,7 @@ class Mind:
             except Exception:
                 # One object that the World cannot digest must not stop the others.
                 log.exception("change_not_understood", key=str(getattr(letter, "key", letter)))
+            self._moved = self._clock()
         if any(meaning.effect is Effect.EVERYONE for meaning in meanings):
             self._news += 1
         if meanings and self._loop is not None:
@@ -212,10 +244,10 @@ class Mind:
             return Verdict(Nothing())
         if self._is_being_written(raw):
             return Verdict(Nothing(), is_early=True)
-        started = monotonic()
+        started = self._clock()
         budget = Budget(
             self._limits.steps,
-            is_over=lambda: self._is_closed or monotonic() - started > self._limits.seconds,
+            is_over=lambda: self._is_closed or self._clock() - started > self._limits.seconds,
         )
         pod = Pod.parse(raw)
         if first:
@@ -223,7 +255,7 @@ class Mind:
             pod = pod.model_copy(update={"status": status})
         decision = plan_pod(world, pod, settings=self._plan, budget=budget, avoid=avoid)
         planned_on = self._assume(world, raw, decision)
-        return Verdict(decision, planned_on, monotonic() - started)
+        return Verdict(decision, planned_on, self._clock() - started)
 
     def _is_being_written(self, pod: Mapping[str, Any]) -> bool:
         """Whether a claim of the pod is under way for another one: its version will have changed."""

@@ -85,6 +85,7 @@ class Workshop:
         self.clashes.on_clash(self.clash_reports.report)
         self.mind.on_meaning(self.reconciler.understand)
         self.mind.on_problem(self.complaints.note)
+        self.health.mind_silence = lambda: self.mind.silent_seconds
         self.metrics.registry.register(WaitingPods(self.serving.reasons))
 
     def is_leading(self) -> bool:
