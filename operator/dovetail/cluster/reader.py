@@ -1,12 +1,13 @@
 """Reading from the API server: complete lists and single objects, tried again where that is right."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from dovetail.api.kinds import Kind
 from dovetail.cluster.retries import patiently
+from dovetail.cluster.watch import Event, watch
 from dovetail.cluster.wire import Wire
 from dovetail.errors import Gone, NotFound
 
@@ -47,6 +48,10 @@ class Reader:
             except Gone:
                 continue
         return await self._list_once(kind)
+
+    def watch(self, kind: Kind, since: str) -> AsyncGenerator[Sequence[Event], None]:
+        """What happens to all objects of a kind after a version; see `dovetail.cluster.watch`."""
+        return watch(self._wire, kind, since)
 
     async def _list_once(self, kind: Kind) -> Listing:
         items: list[dict[str, Any]] = []

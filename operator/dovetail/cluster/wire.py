@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
@@ -94,28 +94,39 @@ class Wire:
         timeout_seconds: float | None = None,
     ) -> str:
         """Send one request, with a body as it is, and return the answer as text; errors as in `send`."""
-        action = f"{method} {path}"
-        headers = {"Accept": JSON, "Content-Type": content_type, "User-Agent": "dovetail"}
-        await self._client.update_params_for_auth(headers, [], ["BearerToken"])
-        seconds = timeout_seconds or self.timeout_seconds
+        limit = aiohttp.ClientTimeout(total=timeout_seconds or self.timeout_seconds)
         target = f"{path}?{urlencode(query)}" if query else path
-        try:
-            async with self._request(method, target, headers, text, seconds) as response:
+        with _failures_of(f"{method} {path}"):
+            async with await self._request(method, target, text, limit, content_type) as response:
                 answer = await response.text()
-        except TimeoutError as error:
-            raise Unavailable(action, "no answer in time") from error
-        except (aiohttp.ClientError, OSError, ApiException) as error:
-            raise Unavailable(action, str(error) or type(error).__name__) from error
-        if response.status >= HTTPStatus.BAD_REQUEST:
-            raise failure(action, response.status, answer, response.headers.get("Retry-After"))
+        _refuse_failure(f"{method} {path}", response, answer)
         return answer
 
-    def _request(
-        self, method: str, path: str, headers: Mapping[str, str], text: str | None, seconds: float
+    async def stream(
+        self, path: str, *, query: Mapping[str, str], silence_seconds: float
+    ) -> AsyncGenerator[bytes, None]:
+        """Ask for an answer without end, and hand it on piece by piece as it arrives; errors as in `send`.
+
+        Nothing for `silence_seconds` is `Unavailable`.
+        """
+        limit = aiohttp.ClientTimeout(
+            total=None, sock_connect=self.timeout_seconds, sock_read=silence_seconds
+        )
+        with _failures_of(f"GET {path}"):
+            async with await self._request("GET", f"{path}?{urlencode(query)}", None, limit) as response:
+                if response.status >= HTTPStatus.BAD_REQUEST:
+                    _refuse_failure(f"GET {path}", response, await response.text())
+                async for chunk in response.content.iter_any():
+                    yield chunk
+
+    async def _request(
+        self, method: str, path: str, text: str | None, limit: aiohttp.ClientTimeout, content_type: str = JSON
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         """What the client's own `request` does, save that it would spell the body in its own way."""
+        headers = {"Accept": JSON, "Content-Type": content_type, "User-Agent": "dovetail"}
+        await self._client.update_params_for_auth(headers, [], ["BearerToken"])
         rest = self._client.rest_client
-        options: dict[str, Any] = {"headers": headers, "timeout": aiohttp.ClientTimeout(total=seconds)}
+        options: dict[str, Any] = {"headers": headers, "timeout": limit}
         if text is not None:
             options["data"] = text.encode()
         if rest.proxy:
@@ -127,6 +138,22 @@ class Wire:
             method, url, **options
         )
         return sent
+
+
+@contextmanager
+def _failures_of(action: str) -> Iterator[None]:
+    """What goes wrong below HTTP, as one of Dovetail's errors."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise Unavailable(action, "no answer in time") from error
+    except (aiohttp.ClientError, OSError, ApiException) as error:
+        raise Unavailable(action, str(error) or type(error).__name__) from error
+
+
+def _refuse_failure(action: str, response: aiohttp.ClientResponse, text: str) -> None:
+    if response.status >= HTTPStatus.BAD_REQUEST:
+        raise failure(action, response.status, text, response.headers.get("Retry-After"))
 
 
 def failure(action: str, status: int, text: str, retry_after: str | None = None) -> ClusterError:

@@ -1,16 +1,17 @@
-"""What is watched: raw events, for which Kopf leaves no annotation and no finalizer on objects (A20)."""
+"""What Kopf watches: raw events, for which it leaves no annotation and no finalizer on objects (A20).
+
+Pods and claims are not among it: see `dovetail.services.streams`.
+"""
 
 import kopf
 
 from dovetail.api.kinds import (
-    CLAIM,
     CLASS,
     CSI_NODE,
     MAPPING,
     NAMESPACE,
     NODE,
     OWNERSHIP,
-    POD,
     SLICE,
     STORAGE_CLASS,
     TAINT_RULE,
@@ -34,22 +35,10 @@ def _observe(kind: Kind, event: kopf.RawEvent, memo: object) -> None:
         operation.observe(kind, event["type"], body)
 
 
-@kopf.on.event(*_selector(POD))
-async def pod_seen(event: kopf.RawEvent, memo: object, **_: object) -> None:
-    """A pod came, changed or went: it may need devices, or need them no longer."""
-    _observe(POD, event, memo)
-
-
 @kopf.on.event(*_selector(TEMPLATE))
 async def template_seen(event: kopf.RawEvent, memo: object, **_: object) -> None:
     """A template came, changed or went: pods may be waiting for claims from it."""
     _observe(TEMPLATE, event, memo)
-
-
-@kopf.on.event(*_selector(CLAIM))
-async def claim_seen(event: kopf.RawEvent, memo: object, **_: object) -> None:
-    """A claim came, changed or went: it may need devices, or have set some free."""
-    _observe(CLAIM, event, memo)
 
 
 @kopf.on.event(*_selector(SLICE))

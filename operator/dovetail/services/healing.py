@@ -41,6 +41,7 @@ class Healing:
         self._healed: Callable[[], None] = lambda: None
         self._gaps: set[Kind] = set()
         self._gap = asyncio.Event()
+        self._listed_at: dict[Kind, str] = {}
         self._attempted = monotonic()
         self.last_success = monotonic()
 
@@ -56,6 +57,15 @@ class Healing:
     async def first(self) -> None:
         """List everything for the first time; raises where that is not possible."""
         await self._heal(WATCHED)
+
+    async def list_anew(self, kind: Kind) -> str:
+        """Compare one kind with a complete list, and return the version of the list."""
+        await self._heal_kind(kind)
+        return self._listed_at[kind]
+
+    def listed_at(self, kind: Kind) -> str:
+        """The version of the last complete list of a kind; empty where it was never listed."""
+        return self._listed_at.get(kind, "")
 
     async def run(self) -> None:
         """Heal for ever."""
@@ -102,6 +112,7 @@ class Healing:
             return
         items: tuple[Json, ...] = listing.items
         vanished = self._picture.heal(kind, items, listing.resource_version)
+        self._listed_at[kind] = listing.resource_version
         if vanished:
             self._metrics.vanished.labels(kind.name).inc(vanished)
             log.info("vanished_unseen", kind=kind.name, objects=vanished)

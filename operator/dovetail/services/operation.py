@@ -1,7 +1,7 @@
 """The operator at work: in which order things start, what a turn of leadership changes, and how all stops."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import structlog
@@ -10,6 +10,7 @@ from aiohttp import web
 from dovetail.api.kinds import Kind
 from dovetail.cluster.connection import connect
 from dovetail.cluster.reader import Reader
+from dovetail.cluster.watch import Event
 from dovetail.cluster.wire import Wire
 from dovetail.errors import ClusterError
 from dovetail.services.collecting import collect_seldom, spare_what_stays
@@ -19,6 +20,7 @@ from dovetail.services.metrics import Metrics
 from dovetail.services.picture import Json, version_of
 from dovetail.services.settings import Settings
 from dovetail.services.startup import Cluster, examine, missing_rights
+from dovetail.services.streams import STREAMED, Streams
 from dovetail.services.workshop import Workshop, lease_namespace
 
 log = structlog.get_logger(__name__)
@@ -102,15 +104,23 @@ class Operation:
         log.info("operator_stopped")
 
     def observe(self, kind: Kind, event_type: str | None, body: Json) -> None:
-        """Take in what a watch reports; without a type, the watch has begun anew."""
-        parts = self._parts
-        if event_type == "DELETED":
-            parts.picture.forget(kind, body)
-            return
+        """Take in what Kopf's watch reports; without a type, the watch has begun anew."""
         if event_type is None:
-            parts.healing.note_gap(kind)
-        parts.picture.see(kind, body)
-        parts.echoes.heard(kind, version_of(body))
+            self._parts.healing.note_gap(kind)
+        self._see(kind, event_type, body)
+
+    def _follow(self, kind: Kind, events: Sequence[Event]) -> None:
+        """Take in what a watch of our own reports."""
+        for event in events:
+            if event.type != "BOOKMARK":
+                self._see(kind, event.type, event.body)
+        self._parts.echoes.heard(kind, version_of(events[-1].body))
+
+    def _see(self, kind: Kind, event_type: str | None, body: Json) -> None:
+        if event_type == "DELETED":
+            self._parts.picture.forget(kind, body)
+        else:
+            self._parts.picture.see(kind, body)
 
     async def _check_rights(self) -> None:
         parts = self._parts
@@ -153,6 +163,9 @@ class Operation:
         self._open_desks()
         version = self._parts.cluster.version
         log.info("operator_ready", version=version, leading=self._parts.is_leading())
+        streams = Streams(reader=self._parts.reader, healing=self._parts.healing, observe=self._follow)
+        for kind in STREAMED:
+            self._spawn(f"watch of {kind.plural}", streams.follow(kind))
         await self._parts.healing.run()
 
     async def _list_first(self) -> None:
