@@ -90,18 +90,44 @@ async def test_each_missing_right_is_named(cluster: Cluster, lesser: Pen) -> Non
 
 @pytest.mark.usefixtures("lesser")
 async def test_the_operator_says_which_right_is_missing(cluster: Cluster) -> None:
-    """Without the right on resourceclaims/binding, log and /readyz name it, and what it is needed for."""
+    """Without the right on resourceclaims/binding, log, condition and /readyz name it until it is granted."""
     (binding,) = [right for right in NEEDED if right.resource == "resourceclaims/binding"]
     await cluster.apply(role(tuple(right for right in NEEDED if right != binding)))
     listen = f"127.0.0.1:{free_port()}"
 
-    operator = await cluster.operator(account=(OPERATOR_NAMESPACE, ACCOUNT), listen=listen)
+    await cluster.kube.create(ownership({"driver": "gpu.example.com"}))
+
+    operator = await cluster.operator(account=(OPERATOR_NAMESPACE, ACCOUNT), listen=listen, resync_seconds=2)
 
     event = await operator.event("right_missing")
     assert (event["right"], event["purpose"]) == (str(binding), binding.purpose)
+    status, words = await readiness(listen)
+    assert status == 503
+    assert str(binding) in words
+    restricted = await permitted(cluster, "False")
+    assert restricted["reason"] == "RightMissing"
+    assert f"{binding}, needed to {binding.purpose}" in restricted["message"]
+
+    await cluster.apply(role(NEEDED))
+
+    await permitted(cluster, "True")
+    assert await readiness(listen) == (200, "ok\n")
+
+
+async def readiness(listen: str) -> tuple[int, str]:
+    """Status and words of /readyz."""
     async with aiohttp.ClientSession() as session, session.get(f"http://{listen}/readyz") as answer:
-        assert answer.status == 503
-        assert str(binding) in await answer.text()
+        return answer.status, await answer.text()
+
+
+async def permitted(cluster: Cluster, status: str) -> Object:
+    """What the DeviceOwnership says of the operator's rights, as soon as it is this."""
+    item = await cluster.kube.wait_for(
+        "DeviceOwnership",
+        "gpus",
+        lambda item: (condition(item, "Permitted") or {}).get("status") == status,
+    )
+    return condition(item, "Permitted") or {}
 
 
 def test_every_kind_that_may_be_listed_is_watched() -> None:

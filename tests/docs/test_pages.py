@@ -11,6 +11,7 @@ from dovetail.cli.app import COMMANDS
 from dovetail.core.findings import Fault
 from dovetail.core.ownership_status import FenceReason
 from dovetail.core.reasons import Reason
+from dovetail.core.restrictions import PermitReason
 from dovetail.services.audit import Auditor
 from dovetail.services.metrics import Metrics, WaitingPods
 from dovetail.services.mind import Mind
@@ -107,6 +108,7 @@ def _shown(default: Any) -> str:
         ("users/refusals.md", [str(reason) for reason in Reason]),
         ("operators/audit.md", [str(fault) for fault in Fault]),
         ("operators/ownership.md", [str(reason) for reason in FenceReason]),
+        ("operators/ownership.md", [str(reason) for reason in PermitReason]),
     ],
 )
 def test_every_reason_is_explained(page: str, words: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Feature gates that turn out to be off: the API server keeps less of an allocation than was sent."""
+"""Feature gates that turn out to be off: the API server keeps less than was sent (V69)."""
 
 import aiohttp
 
@@ -61,7 +61,7 @@ async def test_shares_are_given_where_the_gate_is_on(
 async def test_a_dropped_field_is_noticed_and_done_without(
     cluster: EmbeddedCluster, operator: OperatorStarter, unused_tcp_port: int
 ) -> None:
-    """The share comes back whole: pod, log and /readyz name the gate, and the device is given exclusively."""
+    """The share comes back whole: Event and /readyz name the gate, and the device is not shared (R-B13)."""
     cluster.load(*world())
     cluster.faults.drop_fields("shareID", "consumedCapacity")
     address = f"127.0.0.1:{unused_tcp_port}"

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from dovetail.core.attributes import CompiledMapping, Mappings, Missing, MissingCause
 from dovetail.core.cel import Memory
+from dovetail.core.conditions import Condition
 from dovetail.core.devices import DeviceView
+from dovetail.core.restrictions import UNRESTRICTED, Restrictions
 from dovetail.core.shipped import shipped_mappings
 from dovetail.core.values import DeviceKey
-
-Truth = Literal["True", "False", "Unknown"]
 
 MAX_MESSAGE = 1024
 """Longer messages are cut: a status is read by people."""
@@ -43,16 +43,6 @@ class DriverCoverage:
             "failed": self.failed,
         }
         return entry | ({"example": self.example} if self.example else {})
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition without its times."""
-
-    type: str
-    status: Truth
-    reason: str
-    message: str
 
 
 _WORST_FIRST = (MissingCause.FAILED, MissingCause.UNKNOWN, MissingCause.NOT_PUBLISHED)
@@ -112,6 +102,7 @@ def status_of(
     covered: Iterable[DriverCoverage] = (),
     *,
     published_by: Iterable[str] = (),
+    restrictions: Restrictions = UNRESTRICTED,
     generation: int,
     now: str,
     previous: Mapping[str, Any] | None = None,
@@ -119,6 +110,7 @@ def status_of(
     """The status that the object of this name should have.
 
     `covered` is `coverage` of the object's mapping, `published_by` its `publishers`.
+    `restrictions` are the operator's own, and the same for every object.
     `now` is an RFC 3339 time; a condition whose status is that of `previous` keeps its time.
     A mapping that does not hold serves nobody: its `drivers` are empty.
     Equal inputs give an equal status, so a caller writes only when it differs from what is stored.
@@ -126,11 +118,13 @@ def status_of(
     drivers = tuple(covered)
     conditions = conditions_of(name, mappings, drivers, published_by=published_by)
     holds = conditions[0].status == "True"
+    conditions += (restrictions.condition,)
     before = {known.get("type"): known for known in (previous or {}).get("conditions") or ()}
     return {
         "observedGeneration": generation,
         "conditions": [
-            _dated(condition, before.get(condition.type), generation, now) for condition in conditions
+            condition.dated(before.get(condition.type), generation=generation, now=now)
+            for condition in conditions
         ],
         "drivers": [driver.as_json() for driver in drivers] if holds else [],
     }
@@ -199,21 +193,6 @@ def _shadows(attribute: str, published_by: list[str]) -> tuple[Condition, ...]:
         return ()
     text = f"{', '.join(published_by)} publishes {attribute} itself; the mapping holds instead"
     return (Condition("Shadows", "True", "PublishedByDriver", _cut(text)),)
-
-
-def _dated(
-    condition: Condition, before: Mapping[str, Any] | None, generation: int, now: str
-) -> dict[str, Any]:
-    unchanged = before is not None and before.get("status") == condition.status
-    since = before.get("lastTransitionTime", now) if before is not None and unchanged else now
-    return {
-        "type": condition.type,
-        "status": condition.status,
-        "reason": condition.reason,
-        "message": condition.message,
-        "observedGeneration": generation,
-        "lastTransitionTime": since,
-    }
 
 
 def _shipped_attributes() -> frozenset[str]:

@@ -1,14 +1,16 @@
 """What a DeviceOwnership says of itself: how far its fence stands, whom it stops, what is wrong inside."""
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dovetail.api.ownership import DeviceOwnership, OwnedDevices
+from dovetail.core.conditions import Condition, truth
 from dovetail.core.fence_effects import Waiting
 from dovetail.core.findings import Fault, Finding
 from dovetail.core.ownership import TOLERATION, Fence
+from dovetail.core.restrictions import UNRESTRICTED, Restrictions
 
 FENCED = "Fenced"
 CLEAN = "Clean"
@@ -94,19 +96,21 @@ def status_of(
     state: FenceState,
     *,
     inspection: Inspection | None,
+    restrictions: Restrictions = UNRESTRICTED,
     before: Mapping[str, Any],
     now: str,
 ) -> dict[str, Any]:
     """The whole status; equal to `before` where nothing changed. Without an audit, nothing is said of it."""
     generation = ownership.metadata.generation
-    conditions = [_condition(FENCED, state.fenced, str(state.reason), state.message, generation)]
+    conditions = [Condition(FENCED, truth(state.fenced), str(state.reason), state.message)]
     stops = before.get("stops") or []
     if inspection is not None:
-        conditions.append(_clean(ownership, inspection.findings, generation))
+        conditions.append(_clean(ownership, inspection.findings))
         stops = [
             {"kind": str(waiting.kind), "count": waiting.count, "example": "/".join(waiting.example)}
             for waiting in inspection.stops.get(ownership.metadata.name, ())
         ]
+    conditions.append(restrictions.condition)
     written = state.reason is not FenceReason.NOT_SERVED
     return {
         "observedGeneration": generation,
@@ -114,19 +118,17 @@ def status_of(
         "fenced": {"devices": fence.devices if written else 0, "pools": fence.pools if written else 0},
         "rules": sorted(rule["metadata"]["name"] for rule in fence.rules) if written else [],
         "stops": stops,
-        "conditions": _dated(conditions, before.get("conditions") or (), now),
+        "conditions": _dated(conditions, before.get("conditions") or (), generation, now),
     }
 
 
-def _clean(ownership: DeviceOwnership, findings: Iterable[Finding], generation: int) -> dict[str, Any]:
+def _clean(ownership: DeviceOwnership, findings: Iterable[Finding]) -> Condition:
     concerned = [finding for finding in findings if _concerns(finding, ownership)]
     if not concerned:
-        return _condition(
-            CLEAN, True, "NothingFound", "the audit finds nothing wrong with these devices", generation
-        )
+        return Condition(CLEAN, "True", "NothingFound", NOTHING_FOUND)
     more = f" ({len(concerned) - 1} more)" if len(concerned) > 1 else ""
     message = f"{concerned[0].sentence.removesuffix('.')}{more}"
-    return _condition(CLEAN, False, str(concerned[0].fault), message, generation)
+    return Condition(CLEAN, "False", str(concerned[0].fault), message)
 
 
 def _concerns(finding: Finding, ownership: DeviceOwnership) -> bool:
@@ -141,24 +143,13 @@ def _concerns(finding: Finding, ownership: DeviceOwnership) -> bool:
     )
 
 
-def _condition(kind: str, holds: bool, reason: str, message: str, generation: int) -> dict[str, Any]:
-    return {
-        "type": kind,
-        "status": "True" if holds else "False",
-        "reason": reason,
-        "message": message,
-        "observedGeneration": generation,
-    }
-
-
 def _dated(
-    conditions: Sequence[dict[str, Any]], before: Iterable[Mapping[str, Any]], now: str
+    conditions: Iterable[Condition], before: Iterable[Mapping[str, Any]], generation: int, now: str
 ) -> list[dict[str, Any]]:
     """Each condition with the time of its last change; conditions of others, and older ones, stay."""
     known = {entry["type"]: entry for entry in before}
-    current = {entry["type"]: entry for entry in conditions}
-    for kind, entry in current.items():
-        old = known.get(kind)
-        kept = old is not None and old.get("status") == entry["status"]
-        entry["lastTransitionTime"] = old["lastTransitionTime"] if old is not None and kept else now
+    current = {
+        condition.type: condition.dated(known.get(condition.type), generation=generation, now=now)
+        for condition in conditions
+    }
     return [dict(entry) for entry in (known | current).values()]

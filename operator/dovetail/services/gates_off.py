@@ -24,12 +24,12 @@ GATE_OF: Mapping[str, str] = {
 class GatesOff:
     """Learns from what came back: a gate that is off is not relied on any more until the next start.
 
-    `complain` is told topic and text, for /readyz.
+    `found_off` is told each such gate.
     """
 
-    def __init__(self, *, mind: Mind, complain: Callable[[str, str], None]) -> None:
+    def __init__(self, *, mind: Mind, found_off: Callable[[str], None]) -> None:
         self._mind = mind
-        self._complain = complain
+        self._found_off = found_off
 
     async def learn(self, dropped: Iterable[Dropped]) -> str:
         """Take in what the API server did not keep; returns it as a sentence for the pod."""
@@ -38,9 +38,7 @@ class GatesOff:
             gates = sorted({GATE_OF[field] for field in drop.fields if field in GATE_OF})
             for gate in gates:
                 await self._mind.turn_off(gate)
-                self._complain(
-                    f"feature gate {gate} is off", "the API server drops its fields; Dovetail does without it"
-                )
+                self._found_off(gate)
             log.error("feature_gate_off", gates=gates, claim="/".join(drop.claim), fields=drop.fields)
             named = f"feature gate {', '.join(gates)} is off" if gates else "a feature gate is off"
             words.append(f"{', '.join(drop.fields)} of claim {'/'.join(drop.claim)}: {named}")

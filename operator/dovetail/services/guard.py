@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from dovetail.api.kinds import OWNERSHIP, SLICE, TAINT_RULE
 from dovetail.cluster.pen import Pen
+from dovetail.core.restrictions import Restrictions
 from dovetail.services.audit import Auditor
 from dovetail.services.desk import Desk
 from dovetail.services.metrics import Metrics
@@ -32,6 +33,7 @@ class Guard:
         metrics: Metrics,
         audit_seconds: float,
         serves_rules: bool,
+        restrictions: Callable[[], Restrictions],
         now: Callable[[], str],
     ) -> None:
         """`serves_rules`: the cluster knows DeviceTaintRule v1."""
@@ -41,6 +43,7 @@ class Guard:
             pen=pen,
             is_served=lambda: serves_rules,
             inspection=lambda: self.auditor.inspection,
+            restrictions=restrictions,
             now=now,
         )
         self._desk = Desk(

@@ -11,6 +11,7 @@ from dovetail.api.kinds import MAPPING
 from dovetail.cluster.pen import Pen
 from dovetail.core.cel import Memory
 from dovetail.core.mapping_status import coverage, publishers, status_of
+from dovetail.core.restrictions import Restrictions
 from dovetail.core.world import World
 from dovetail.errors import ClusterError, NotFound, NotLeading
 from dovetail.services.mind import Mind
@@ -27,16 +28,25 @@ RETRY_SECONDS = 10.0
 class MappingReports:
     """Judges all mappings after every change of mappings or slices, and writes what differs."""
 
-    def __init__(self, *, pen: Pen, picture: Picture, mind: Mind, now: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        *,
+        pen: Pen,
+        picture: Picture,
+        mind: Mind,
+        restrictions: Callable[[], Restrictions],
+        now: Callable[[], str],
+    ) -> None:
         self._pen = pen
         self._picture = picture
         self._mind = mind
+        self._restrictions = restrictions
         self._now = now
         self._memory = Memory()
         self._due = asyncio.Event()
 
     def mark(self) -> None:
-        """Mappings or devices changed."""
+        """Mappings or devices changed, or what Dovetail may do."""
         self._due.set()
 
     async def run(self, may_work: Callable[[], bool]) -> None:
@@ -73,6 +83,7 @@ class MappingReports:
             mappings,
             coverage(compiled, devices, self._memory) if compiled is not None else (),
             published_by=publishers(compiled.attribute, devices) if compiled is not None else (),
+            restrictions=self._restrictions(),
             generation=int(mapping["metadata"].get("generation") or 0),
             now=self._now(),
             previous=mapping.get("status"),

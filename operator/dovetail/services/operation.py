@@ -19,9 +19,9 @@ from dovetail.services.leadership import Leadership
 from dovetail.services.metrics import Metrics
 from dovetail.services.picture import Json, version_of
 from dovetail.services.settings import Settings
-from dovetail.services.startup import Cluster, examine, missing_rights
+from dovetail.services.startup import Cluster, examine
 from dovetail.services.streams import STREAMED, Streams
-from dovetail.services.workshop import Workshop, lease_namespace
+from dovetail.services.workshop import Workshop
 
 log = structlog.get_logger(__name__)
 
@@ -74,7 +74,7 @@ class Operation:
         """Start everything; returns at once, `operator_ready` is logged when the picture is complete."""
         parts = self._parts
         collect_seldom()
-        await self._check_rights()
+        await parts.permits.check()
         self._runner = await serve_health(self.settings.listen, self.health, parts.metrics)
         self._spawn("leadership", self._lead())
         self._spawn("notices", parts.notices.run())
@@ -83,6 +83,7 @@ class Operation:
         self._spawn("guard", parts.guard.run())
         self._spawn("quarantine", parts.quarantine.desk.run())
         self._spawn("mappings", parts.reports.run(parts.is_leading))
+        self._spawn("rights", parts.permits.run())
         self._spawn("healing", self._heal())
 
     async def end(self) -> None:
@@ -121,13 +122,6 @@ class Operation:
             self._parts.picture.forget(kind, body)
         else:
             self._parts.picture.see(kind, body)
-
-    async def _check_rights(self) -> None:
-        parts = self._parts
-        namespace = lease_namespace(self.settings)
-        for right in await missing_rights(parts.plain_pen, self.settings, parts.cluster, namespace):
-            log.error("right_missing", right=str(right), purpose=right.purpose)
-            self.health.complain(f"missing right to {right}", f"needed to {right.purpose}")
 
     async def _lead(self) -> None:
         leadership = self._parts.leadership

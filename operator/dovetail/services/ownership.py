@@ -13,6 +13,7 @@ from dovetail.core.oversight import slices_in
 from dovetail.core.ownership import RuleChanges, fence_of, left_over, rule_changes
 from dovetail.core.ownership_status import Inspection, state_of, status_of
 from dovetail.core.pool_records import read_pools
+from dovetail.core.restrictions import Restrictions
 from dovetail.errors import Conflict, Forbidden, NotFound, Rejected
 from dovetail.services.mind import Mind
 from dovetail.services.picture import Change, Json, Key, Picture, key_of
@@ -31,6 +32,7 @@ class Fences:
         pen: Pen,
         is_served: Callable[[], bool],
         inspection: Callable[[], Inspection | None],
+        restrictions: Callable[[], Restrictions],
         now: Callable[[], str],
     ) -> None:
         """`is_served` says whether the cluster serves DeviceTaintRule in v1."""
@@ -39,6 +41,7 @@ class Fences:
         self._pen = pen
         self._is_served = is_served
         self._inspection = inspection
+        self._restrictions = restrictions
         self._now = now
 
     def concerned(self, change: Change) -> tuple[Key, ...]:
@@ -72,6 +75,7 @@ class Fences:
             fence,
             state_of(fence, served=served, refused=refused),
             inspection=self._inspection(),
+            restrictions=self._restrictions(),
             before=before,
             now=self._now(),
         )

@@ -34,6 +34,7 @@ from dovetail.services.metrics import Metrics, WaitingPods
 from dovetail.services.mind import Limits, Mind
 from dovetail.services.nominations import Nominations
 from dovetail.services.notices import Notices
+from dovetail.services.permits import Permits
 from dovetail.services.picture import Key, Picture
 from dovetail.services.quarantine import Quarantine
 from dovetail.services.reconciler import Reconciler
@@ -43,7 +44,7 @@ from dovetail.services.retraction import Retraction
 from dovetail.services.rivals import Rivals
 from dovetail.services.serving import Serving, Tools
 from dovetail.services.settings import Settings
-from dovetail.services.startup import Cluster
+from dovetail.services.startup import Cluster, missing_rights
 from dovetail.services.suspects import Suspects
 from dovetail.services.takeback import TakeBack
 from dovetail.services.waiting import Urgency
@@ -85,6 +86,7 @@ class Workshop:
         self.clashes.on_clash(self.clash_reports.report)
         self.mind.on_meaning(self.reconciler.understand)
         self.mind.on_problem(self.complaints.note)
+        self.permits.on_change(self._restate)
         self.health.mind_silence = lambda: self.mind.silent_seconds
         self.metrics.registry.register(WaitingPods(self.serving.reasons))
 
@@ -104,6 +106,17 @@ class Workshop:
             name=self.settings.lease_name,
             identity=f"{os.environ.get('POD_NAME') or socket.gethostname()}_{uuid.uuid4()}",
             seconds=self.settings.lease_seconds,
+        )
+
+    @cached_property
+    def permits(self) -> Permits:
+        """What may not be done."""
+        return Permits(
+            missing=lambda: missing_rights(
+                self.plain_pen, self.settings, self.cluster, lease_namespace(self.settings)
+            ),
+            complain=self.health.complain,
+            seconds=self.settings.resync_seconds,
         )
 
     @cached_property
@@ -271,7 +284,7 @@ class Workshop:
             quarantine=self.quarantine,
             nominations=self.nominations,
             retraction=self.retraction,
-            gates_off=GatesOff(mind=self.mind, complain=self.health.complain),
+            gates_off=GatesOff(mind=self.mind, found_off=self.permits.gate_off),
             metrics=self.metrics,
             now=now_text,
             clock=monotonic,
@@ -281,7 +294,13 @@ class Workshop:
     @cached_property
     def reports(self) -> MappingReports:
         """What writes the status of mappings."""
-        return MappingReports(pen=self.pen, picture=self.picture, mind=self.mind, now=now_text)
+        return MappingReports(
+            pen=self.pen,
+            picture=self.picture,
+            mind=self.mind,
+            restrictions=lambda: self.permits.restrictions,
+            now=now_text,
+        )
 
     @cached_property
     def guard(self) -> Guard:
@@ -293,6 +312,7 @@ class Workshop:
             metrics=self.metrics,
             audit_seconds=self.settings.audit_seconds,
             serves_rules=TAINT_RULE.plural in self.cluster.optional,
+            restrictions=lambda: self.permits.restrictions,
             now=now_text,
         )
 
@@ -342,6 +362,10 @@ class Workshop:
             metrics=self.metrics,
             resync_seconds=self.settings.resync_seconds,
         )
+
+    def _restate(self) -> None:
+        self.reports.mark()
+        self.guard.mark()
 
     def _look_now(self, key: Key) -> None:
         self.pods.queue.mark(key)
