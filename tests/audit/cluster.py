@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dovetail.api.claims import ResourceClaim
+from dovetail.api.claims import DeviceClass, ResourceClaim
 from dovetail.api.nodes import Node
 from dovetail.api.pods import Pod
 from dovetail.api.slices import DeviceTaintRule, ResourceSlice
@@ -16,6 +16,7 @@ PROTECTED = ("resource.kubernetes.io/delete-protection",)
 
 def published(
     *devices: str | Body,
+    driver: str = DRIVER,
     pool: str = "n1",
     generation: int = 1,
     slices: int = 1,
@@ -27,7 +28,7 @@ def published(
         "kind": "ResourceSlice",
         "metadata": {"name": f"{pool}-{generation}-{devices[0] if devices else 'counters'}"},
         "spec": {
-            "driver": DRIVER,
+            "driver": driver,
             "pool": {"name": pool, "generation": generation, "resourceSliceCount": slices},
             "nodeName": pool,
             "devices": listed,
@@ -38,7 +39,7 @@ def published(
 
 def result(device: str, *, pool: str = "n1", **more: Any) -> Body:
     """One allocated device."""
-    return {"request": "gpu", "driver": DRIVER, "pool": pool, "device": device, **more}
+    return {"request": "gpu", "driver": DRIVER, "pool": pool, "device": device} | more
 
 
 def claim(
@@ -73,17 +74,30 @@ def claim(
     }
 
 
-def pod(name: str, *claims: str, uid: str = "", node: str = "", phase: str = "Running") -> Body:
-    """A pod that uses claims by name."""
+def pod(
+    name: str,
+    *claims: str,
+    uid: str = "",
+    node: str = "",
+    phase: str = "Running",
+    takes: Mapping[str, str] | None = None,
+) -> Body:
+    """A pod that uses claims by name, and takes amounts of resources."""
     return {
         "kind": "Pod",
         "metadata": {"name": name, "namespace": "default", "uid": uid or f"uid-{name}"},
         "spec": {
             "nodeName": node,
+            "containers": [{"name": "main", "resources": {"limits": dict(takes or {})}}],
             "resourceClaims": [{"name": entry, "resourceClaimName": entry} for entry in claims],
         },
         "status": {"phase": phase},
     }
+
+
+def device_class(name: str, **spec: Any) -> Body:
+    """A class."""
+    return {"kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
 
 
 def consumer(name: str, uid: str = "") -> Body:
@@ -123,5 +137,6 @@ def evidence(*bodies: Body) -> Evidence:
         slices=tuple(ResourceSlice.parse(body) for body in bodies if body["kind"] == "ResourceSlice"),
         pods=tuple(Pod.parse(body) for body in bodies if body["kind"] == "Pod"),
         nodes=tuple(Node.parse(body) for body in bodies if body["kind"] == "Node"),
+        classes=tuple(DeviceClass.parse(body) for body in bodies if body["kind"] == "DeviceClass"),
         rules=tuple(DeviceTaintRule.parse(body) for body in bodies if body["kind"] == "DeviceTaintRule"),
     )

@@ -23,6 +23,8 @@ from tests.audit.cluster import (
 
 Body = dict[str, Any]
 EVERYTHING = {"operator": "Exists"}
+NVIDIA = "gpu.nvidia.com"
+ONE_GPU = {"nvidia.com/gpu": "1"}
 
 
 def share(device: str, share_id: str, **consumed: str) -> Body:
@@ -210,6 +212,20 @@ PLANTED: dict[str, tuple[list[Body], Finding]] = {
         [fence(), claim("a", tolerations=[EVERYTHING])],
         Finding(Fault.TOLERATES_EVERYTHING, (A,), reason="gpu"),
     ),
+    "a GPU that a pod may have from a device plugin (T-18, R-G4)": (
+        [
+            published("d0", driver=NVIDIA),
+            claim("a", result("d0", driver=NVIDIA)),
+            pod("p", node="n1", takes=ONE_GPU),
+        ],
+        Finding(
+            Fault.GIVEN_BY_PLUGIN_TOO,
+            (A,),
+            counter="nvidia.com/gpu",
+            consumer="default/p",
+            reason="devices of gpu.nvidia.com on node n1",
+        ),
+    ),
 }
 
 
@@ -293,6 +309,10 @@ SENTENCES = {
     "a claim of others that tolerates everything": (
         "claim default/a tolerates every taint in request gpu, "
         "so that the fence around Dovetail's devices does not hold it off."
+    ),
+    "a GPU that a pod may have from a device plugin (T-18, R-G4)": (
+        "pod default/p has nvidia.com/gpu from a device plugin, which may be devices of gpu.nvidia.com "
+        "on node n1 that default/a got as well."
     ),
 }
 

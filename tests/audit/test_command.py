@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from dovetail.cli.app import app
 from dovetail.embedded import EmbeddedCluster
-from tests.audit.cluster import claim, consumer, published
+from tests.audit.cluster import claim, consumer, pod, published, result
 
 Body = dict[str, Any]
 VERSIONS = {"Pod": "v1", "Node": "v1", "DeviceOwnership": "dovetail.dev/v1alpha1"}
@@ -165,3 +165,12 @@ async def test_what_lasts_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path:
         result = await run_against(cluster, monkeypatch, tmp_path, "--settle", "0.01")
     assert result.exit_code == 1
     assert result.stdout.startswith("ReservedForGonePod: claim default/a is reserved for pod default/p")
+
+
+def test_what_is_held_beside_a_device_plugin_is_found_unless_allowed(tmp_path: Path) -> None:
+    """T-18, R-G4: the option says that plugins keep to other devices."""
+    gpu = result("d0", driver="gpu.nvidia.com")
+    user = pod("p", node="n1", takes={"nvidia.com/gpu": "1"})
+    path = dump(tmp_path, published("d0", driver="gpu.nvidia.com"), claim("a", gpu), user)
+    assert "GivenByPluginToo: pod default/p has nvidia.com/gpu" in run("--from", path).stdout
+    assert run("--from", path, "--dual-mode-nodes", "allow").exit_code == 0

@@ -514,3 +514,23 @@ def test_a_field_that_is_null_counts_as_absent(tmp_path: Path) -> None:
         spec=devices_spec(request("gpu", GPU, selectors=None, allocationMode=None), request("nic", NIC))
     )
     assert only_pod(write(tmp_path, *hardware("n1"), wanted, nulls))["outcome"] == "fits"
+
+
+def test_what_a_device_plugin_offers_too_is_not_planned_unless_allowed(tmp_path: Path) -> None:
+    """T-18, R-G4: as the operator does, by the option of the same name; a note tells of the nodes."""
+    spec = devices_spec(request("gpu", "gpu.nvidia.com"), request("nic", NIC))
+    write(
+        tmp_path,
+        *hardware(),
+        device_class("gpu.nvidia.com"),
+        *(node(name, plugins={"nvidia.com/gpu": "2"}) for name in ("n1", "n2")),
+        *(slice_of(driver, name, (0, 1)) for driver in ("gpu.nvidia.com", NIC) for name in ("n1", "n2")),
+        template(spec=spec),
+        pod(template="template"),
+    )
+    refused = only_pod(tmp_path, status=1)
+    assert "0 of 2 can be taken: 2 offered by device plugin too (nvidia.com/gpu)" in refused["message"]
+    note = "these nodes offer devices of gpu.nvidia.com by device plugin too (nvidia.com/gpu): n1, n2."
+    assert note in " ".join(plan(str(tmp_path)).stdout.split())
+    assert only_pod(tmp_path, "--dual-mode-nodes", "allow")["node"] == "n1"
+    assert plan(str(tmp_path), "--dual-mode-nodes", "perhaps").exit_code == 2

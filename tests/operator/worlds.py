@@ -1,5 +1,6 @@
 """Builders of what a cluster holds, with defaults: a test names only what it is about."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from dovetail.embedded import EmbeddedCluster
@@ -9,9 +10,9 @@ Body = dict[str, Any]
 GATE = "dovetail.dev/allocation"
 
 
-def node(name: str = "n1", *, cpu: str = "8", **spec: Any) -> Body:
-    """A node that is ready and has room."""
-    amounts = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
+def node(name: str = "n1", *, cpu: str = "8", plugins: Mapping[str, str] | None = None, **spec: Any) -> Body:
+    """A node that is ready and has room; `plugins` are amounts that device plugins offer."""
+    amounts = {"cpu": cpu, "memory": "32Gi", "pods": "110", **(plugins or {})}
     return {
         "apiVersion": "v1",
         "kind": "Node",

@@ -43,10 +43,17 @@ GPU, NIC = "gpu.example.com", "nic.example.com"
 PLAIN = devices_spec(request("gpu", GPU), match=None)
 
 
-def ours(*bodies: Body, nodes: tuple[str, ...] = ("n1", "n2"), **of_pod: Any) -> Decision:
+def ours(
+    *bodies: Body, nodes: tuple[str, ...] = ("n1", "n2"), exclude_dual_mode: bool = True, **of_pod: Any
+) -> Decision:
     """The decision about a gated pod with one unallocated claim of ours."""
     world = world_of(
-        *hardware(*nodes), template(), claim(owner="pod"), pod(template="template", **of_pod), *bodies
+        *hardware(*nodes),
+        template(),
+        claim(owner="pod"),
+        pod(template="template", **of_pod),
+        *bodies,
+        exclude_dual_mode=exclude_dual_mode,
     )
     return decide(world)
 
@@ -549,15 +556,17 @@ def test_nobody_is_evicted_for_devices() -> None:
 
 
 def test_devices_that_the_pod_asks_for_as_extended_resources_are_planned_with_its_claims() -> None:
-    """kube-scheduler takes them from the same devices, unless a device plugin offers them on the node."""
+    """kube-scheduler takes them from the same devices, unless a device plugin offers them on the node.
+
+    Here the plugin keeps to other devices than the driver, which has to be said.
+    """
     backed = device_class("backing", extendedResourceName="example.com/gpu")
     backed["spec"]["selectors"] = device_class(GPU)["spec"]["selectors"]
     wanted = [{"name": "main", "resources": {"requests": {"example.com/gpu": "1"}}}]
     full = claim("full", status=allocated("n1", "dev-1"))
     assert placed(ours(backed, full, containers=wanted)).node == "n2"
-    plugin = node("n1")
-    plugin["status"]["allocatable"]["example.com/gpu"] = "1"
-    decision = placed(ours(backed, full, plugin, containers=wanted))
+    plugin = node("n1", plugins={"example.com/gpu": "1"})
+    decision = placed(ours(backed, full, plugin, containers=wanted, exclude_dual_mode=False))
     assert decision.node == "n1"
     assert [grant.claim[1] for grant in decision.grants] == ["claim"]
     implicit = [

@@ -17,10 +17,19 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 def world_of(
-    *bodies: Body, features: Features | None = None, shipped: bool = True, assume: bool = False
+    *bodies: Body,
+    features: Features | None = None,
+    shipped: bool = True,
+    assume: bool = False,
+    exclude_dual_mode: bool = True,
 ) -> World:
     """A world with these objects."""
-    world = World(features or Features(), shipped_mappings=shipped, assume_nodes=assume)
+    world = World(
+        features or Features(),
+        shipped_mappings=shipped,
+        assume_nodes=assume,
+        exclude_dual_mode=exclude_dual_mode,
+    )
     for body in bodies:
         world.put(body["kind"], body)
     return world
@@ -50,15 +59,16 @@ def node(
     cpu: str = "8",
     labels: Mapping[str, str] | None = None,
     taints: Iterable[Body] = (),
+    plugins: Mapping[str, str] | None = None,
     **spec: Any,
 ) -> Body:
-    """A node that takes ten pods."""
+    """A node that takes ten pods; `plugins` are amounts that device plugins offer."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": {HOSTNAME: name, **(labels or {})}},
         "spec": {"taints": list(taints), **spec},
-        "status": {"allocatable": {"cpu": cpu, "memory": "16Gi", "pods": "10"}},
+        "status": {"allocatable": {"cpu": cpu, "memory": "16Gi", "pods": "10", **(plugins or {})}},
     }
 
 

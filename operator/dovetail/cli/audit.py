@@ -14,6 +14,7 @@ from dovetail.core.findings import TRANSIENT, Finding
 from dovetail.core.oversight import audit_world
 from dovetail.core.world import World
 from dovetail.errors import DovetailError, ObjectInvalid
+from dovetail.services.settings import DualModeNodes
 from dovetail.services.text import harmless
 
 FOUND, FAILED = 1, 2
@@ -37,6 +38,13 @@ def audit(
         ),
     ] = None,
     output: Annotated[Format, typer.Option("--output", "-o", help="How findings are printed.")] = Format.TEXT,
+    dual_mode_nodes: Annotated[
+        DualModeNodes,
+        typer.Option(
+            help="Whether devices that a device plugin of their node offers as well may be held: "
+            "allow for plugins that keep to other devices."
+        ),
+    ] = "exclude",
     settle: Annotated[
         float,
         typer.Option(
@@ -51,10 +59,10 @@ def audit(
     """
     try:
         if source:
-            world = _world(_manifests(source))
+            world = _world(_manifests(source), dual_mode_nodes)
             findings = audit_world(world)
         else:
-            world, findings = asyncio.run(_audit_cluster(settle))
+            world, findings = asyncio.run(_audit_cluster(settle, dual_mode_nodes))
     except DovetailError as error:
         typer.echo(f"error: {harmless(str(error))}", err=True)
         raise typer.Exit(FAILED) from error
@@ -62,8 +70,8 @@ def audit(
     raise typer.Exit(FOUND if findings else 0)
 
 
-def _world(bodies: Iterable[Mapping[str, Any]]) -> World:
-    world = World(Features())
+def _world(bodies: Iterable[Mapping[str, Any]], dual_mode_nodes: DualModeNodes) -> World:
+    world = World(Features(), exclude_dual_mode=dual_mode_nodes == "exclude")
     for body in bodies:
         world.put(body["kind"], body)
     return world
@@ -84,12 +92,12 @@ def _manifests(paths: Iterable[str]) -> Iterator[Mapping[str, Any]]:
         yield found.body
 
 
-async def _audit_cluster(settle: float) -> tuple[World, tuple[Finding, ...]]:
-    world = _world(await _read_cluster())
+async def _audit_cluster(settle: float, dual_mode_nodes: DualModeNodes) -> tuple[World, tuple[Finding, ...]]:
+    world = _world(await _read_cluster(), dual_mode_nodes)
     findings = audit_world(world)
     if settle > 0 and any(finding.fault in TRANSIENT for finding in findings):
         await asyncio.sleep(settle)
-        world = _world(await _read_cluster())
+        world = _world(await _read_cluster(), dual_mode_nodes)
         findings = lasting(audit_world(world), findings)
     return world, findings
 

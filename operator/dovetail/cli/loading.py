@@ -1,13 +1,14 @@
 """The picture of a cluster that manifests draw, with everything in them that is wrong."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dovetail.api.placement import PriorityClass
 from dovetail.cli.manifests import Manifest, Origin, Trouble, read_manifests
 from dovetail.core.decisions import ObjectKey
+from dovetail.core.dual_mode import describe
 from dovetail.core.features import Features
 from dovetail.core.world import World
 
@@ -16,6 +17,9 @@ SYSTEM_PRIORITIES: Mapping[str, int] = {
     "system-node-critical": 2_000_001_000,
 }
 """The classes that every cluster has."""
+
+MOST_NAMES = 20
+"""So many nodes are named in one note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +31,16 @@ class Loaded:
     notes: tuple[str, ...]
 
 
-def load(paths: Iterable[str], features: Features, *, shipped_mappings: bool) -> Loaded:
+def load(
+    paths: Iterable[str], features: Features, *, shipped_mappings: bool, exclude_dual_mode: bool
+) -> Loaded:
     """Read manifests into a world in which nodes that only slices name exist."""
-    world = World(features, shipped_mappings=shipped_mappings, assume_nodes=True)
+    world = World(
+        features,
+        shipped_mappings=shipped_mappings,
+        assume_nodes=True,
+        exclude_dual_mode=exclude_dual_mode,
+    )
     manifests: dict[tuple[str, ObjectKey], Manifest] = {}
     troubles: list[Trouble] = []
     files: dict[str, None] = {}
@@ -50,6 +61,7 @@ def load(paths: Iterable[str], features: Features, *, shipped_mappings: bool) ->
     for (kind, key), problem in world.problems.items():
         troubles.append(_trouble(manifests[kind, key], problem.reason))
     troubles += _mapping_troubles(world, manifests)
+    notes.update(dict.fromkeys(_dual_mode_notes(world)))
     return Loaded(world, tuple(_in_input_order(troubles, list(files))), tuple(notes))
 
 
@@ -76,6 +88,17 @@ def _priority(world: World, name: object, notes: dict[str, None]) -> int:
         return SYSTEM_PRIORITIES[name]
     notes[f"PriorityClass {name!r} is not in the input: its pods count with priority 0."] = None
     return 0
+
+
+def _dual_mode_notes(world: World) -> Iterator[str]:
+    """What nodes offer by device plugin and by DRA; those that offer the same are told of together."""
+    nodes: dict[str, list[str]] = {}
+    for state in world.nodes:
+        if modes := world.inventory.dual_modes(state.name):
+            nodes.setdefault(describe(modes), []).append(state.name)
+    for offers, names in nodes.items():
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        yield f"these nodes offer {offers}: {', '.join(names[:MOST_NAMES])}{more}."
 
 
 def _mapping_troubles(world: World, manifests: Mapping[tuple[str, ObjectKey], Manifest]) -> Iterable[Trouble]:

@@ -8,17 +8,17 @@ from typing import Annotated
 
 import typer
 
-from dovetail.cli.loading import Loaded, load
+from dovetail.cli.loading import MOST_NAMES, Loaded, load
 from dovetail.cli.plan_report import as_json, outcome_of
 from dovetail.cli.plan_text import print_plan, print_troubles
 from dovetail.core.budget import Budget
 from dovetail.core.features import GATES, Features
 from dovetail.core.forecast import Forecast, forecast
 from dovetail.core.planner import PlanSettings
+from dovetail.services.settings import DualModeNodes
 
 FAILED = ("doesNotFit", "cut", "error")
 STEPS = 50_000_000
-MOST_NAMES = 20
 
 WITHOUT_EFFECT = frozenset(
     {
@@ -63,6 +63,13 @@ def plan(  # noqa: PLR0917 - typer passes options by name
     scheduler_names: Annotated[
         str, typer.Option(metavar="NAME,…", help="The schedulers whose pods are served.")
     ] = "default-scheduler",
+    dual_mode_nodes: Annotated[
+        DualModeNodes,
+        typer.Option(
+            help="What becomes of devices that a device plugin of their node offers as well: "
+            "they are not given, or they are."
+        ),
+    ] = "exclude",
     decision_seconds: Annotated[
         float, typer.Option(min=0.001, help="How long the search for one pod may take.")
     ] = 10.0,
@@ -75,7 +82,12 @@ def plan(  # noqa: PLR0917 - typer passes options by name
     Exit status: 2 with any problem in the input, else 1 with any pod that gets nothing, else 0.
     """
     features = _features(feature_gates)
-    loaded = load(paths, features, shipped_mappings=not no_shipped_mappings)
+    loaded = load(
+        paths,
+        features,
+        shipped_mappings=not no_shipped_mappings,
+        exclude_dual_mode=dual_mode_nodes == "exclude",
+    )
     settings = PlanSettings(frozenset(name.strip() for name in scheduler_names.split(",") if name.strip()))
     assumed = loaded.world.nodes.assumed
     forecasts = list(forecast(loaded.world, settings=settings, budget=_budgets(decision_seconds)))

@@ -1,7 +1,7 @@
 """Devices for the claims of one pod: on one node, or on the best of several."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dovetail.api.claims import ResourceClaim
 from dovetail.core.attempt import Attempt
@@ -13,7 +13,15 @@ from dovetail.core.inventory import Inventory
 from dovetail.core.offers import NodeOffer
 from dovetail.core.outcome import Cut, DoesNotFit, Fits, Placement, RequestInvalid
 from dovetail.core.ranking import State, best, keep
-from dovetail.core.refusals import DropConstraint, Help, NodeStory, PoolCause, Release, ShareClaim
+from dovetail.core.refusals import (
+    DropConstraint,
+    Help,
+    NodeStory,
+    PoolCause,
+    Release,
+    ShareClaim,
+    WithoutPlugin,
+)
 from dovetail.core.requests import Asked, label_of, read_requests
 from dovetail.core.results import fits
 from dovetail.core.search import Found, most_points
@@ -146,6 +154,7 @@ class _Question:
         """What would help on these nodes; silent about what cannot be told cheaply."""
         budget = Budget(HELP_STEPS)
         try:
+            yield from self._plugin_help(nodes, budget)
             yield from self._constraint_help(nodes, budget)
             for node in nodes:
                 offer = self._inventory.offers.offer(node)
@@ -156,6 +165,22 @@ class _Question:
                     return
         except BudgetSpent:
             return
+
+    def _plugin_help(self, nodes: Sequence[str], budget: Budget) -> Iterator[Help]:
+        """The first node that would do, were it not for its device plugin."""
+        for node in nodes:
+            offer = self._inventory.offers.offer(node)
+            if not offer.withheld:
+                continue
+            everything = self._maker.make(self.asked, replace(offer, withheld=()), budget)
+            usages = self._inventory.offers.usages(offer)
+            if isinstance(solve(everything, usages, offer.starts, budget), Found):
+                selected = [board.selected for board in everything.alternatives]
+                concerned = {
+                    each.resource for each in offer.withheld if any(each.mask & mask for mask in selected)
+                }
+                yield WithoutPlugin(tuple(sorted(concerned)), node)
+                return
 
     def _constraint_help(self, nodes: Sequence[str], budget: Budget) -> Iterator[Help]:
         for index, attribute, claims in without_constraints(self._claims):

@@ -8,13 +8,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from dovetail.api.claims import DELETE_PROTECTION, POD_CLAIM_NAME, DeviceResult, ResourceClaim
+from dovetail.api.claims import (
+    DELETE_PROTECTION,
+    POD_CLAIM_NAME,
+    DeviceClass,
+    DeviceResult,
+    ResourceClaim,
+)
 from dovetail.api.nodes import Node
 from dovetail.api.ownership import FENCE_KEY
 from dovetail.api.pods import Pod
 from dovetail.api.selection import NodeSelector, Toleration
 from dovetail.api.slices import Amount, DeviceTaintRule, ResourceSlice
 from dovetail.core.decisions import ObjectKey
+from dovetail.core.dual_mode_audit import given_by_plugins
 from dovetail.core.findings import TRANSIENT, Fault, Finding
 from dovetail.core.labels import node_matches
 from dovetail.core.pool_records import PoolRecord, read_pools
@@ -27,6 +34,7 @@ class Evidence:
     """The objects of a cluster at one moment, all of them of each kind.
 
     `ours` names the claims that Dovetail allocates: only others can pass its fence.
+    `allows_dual_mode`: device plugins keep to other devices than DRA drivers, whatever they offer.
     `malformed` holds one sentence per object that could not be read.
     """
 
@@ -36,6 +44,8 @@ class Evidence:
     nodes: tuple[Node, ...] = ()
     rules: tuple[DeviceTaintRule, ...] = ()
     ours: frozenset[ObjectKey] = frozenset()
+    classes: tuple[DeviceClass, ...] = ()
+    allows_dual_mode: bool = False
     malformed: tuple[str, ...] = ()
 
 
@@ -52,6 +62,8 @@ def audit(evidence: Evidence) -> tuple[Finding, ...]:
     findings.update(_claims(evidence))
     findings.update(_bound_pods(evidence))
     findings.update(_fence(evidence))
+    if not evidence.allows_dual_mode:
+        findings.update(given_by_plugins(evidence.claims, evidence.slices, evidence.pods, evidence.classes))
     return tuple(sorted(findings))
 
 

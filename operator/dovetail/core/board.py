@@ -48,13 +48,15 @@ class AlternativeBoard:
     """Devices that need what the node or the cluster does not support."""
     tainted: int = 0
     """Devices with a taint that is not tolerated."""
+    withheld: int = 0
+    """Devices that a device plugin may give to somebody else."""
     all: tuple[int, ...] = ()
     """The devices that make up "all", in order."""
 
     @property
     def usable(self) -> int:
         """The devices that may be taken, as far as can be told without looking at what is in use."""
-        return self.fitting & ~self.unsupported & ~self.tainted
+        return self.fitting & ~self.unsupported & ~self.tainted & ~self.withheld
 
 
 @dataclass(slots=True, eq=False)

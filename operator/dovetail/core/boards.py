@@ -114,6 +114,10 @@ class BoardMaker:
             board.unsupported |= self._unsupported(pool, may_skip=offer.may_skip) << start
         if self._features.device_taints:
             board.tainted = _tainted(alternative, board.selected, offer)
+        if not alternative.admin:
+            # Who only looks after a device may share it with whoever has it from the plugin.
+            for plugged in offer.withheld:
+                board.withheld |= plugged.mask
         return board
 
     def _selected_in(
@@ -272,6 +276,7 @@ def _look_of(alternative: Alternative) -> object:
         alternative.selectors,
         tuple(sorted((name, amount.nano) for name, amount in alternative.capacity.items())),
         alternative.passes,
+        alternative.admin,
     )
 
 
@@ -374,10 +379,6 @@ def _profiles(
             )
             profiles.append(known.setdefault(key, len(known)))
     return tuple(profiles)
-
-
-def _alternative_profile(board: AlternativeBoard, number: int) -> object:
-    return (board.usable >> number & 1, board.fitting >> number & 1, board.broken.get(number))
 
 
 def _shared_profile(

@@ -1,7 +1,9 @@
 """What a change of an object means for waiting pods, and what is wrong with objects that cannot be read."""
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dovetail.api.meta import KubernetesObject
 from dovetail.core.decisions import ObjectKey
@@ -36,6 +38,15 @@ class Problem:
     kind: str
     key: ObjectKey
     reason: str
+
+
+def key_in(body: Mapping[str, Any]) -> ObjectKey:
+    """The key of an object as it was read; a part that is missing or no text is empty."""
+    metadata = body.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return ("", "")
+    namespace, name = metadata.get("namespace"), metadata.get("name")
+    return (namespace if isinstance(namespace, str) else "", name if isinstance(name, str) else "")
 
 
 def same(before: KubernetesObject, after: KubernetesObject) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from dovetail.core.dual_mode import DualMode
 from dovetail.core.outcome import DoesNotFit
 from dovetail.core.refusals import (
     Cause,
@@ -14,6 +15,7 @@ from dovetail.core.refusals import (
     RequestStory,
     Share,
     ShareClaim,
+    WithoutPlugin,
 )
 
 MOST_STORIES = 3
@@ -23,6 +25,7 @@ MOST_NAMES = 3
 """So many names are written out in one list."""
 
 _CAUSES: Mapping[Cause, str] = {
+    Cause.DEVICE_PLUGIN: "offered by device plugin too",
     Cause.IN_USE: "in use",
     Cause.NOT_SELECTED: "not selected",
     Cause.NO_CAPACITY: "short of capacity",
@@ -72,13 +75,14 @@ def _phrases(story: NodeStory) -> Iterator[str]:
         return
     short = [request for request in story.requests if request.usable < request.wanted]
     if short:
-        yield from map(_short, short)
+        yield from (_short(request, story.plugins) for request in short)
         yield from map(_pool, story.pools)
         return
     best = [phrase for constraint in story.constraints for phrase in _best(constraint)]
     crowded = list(_crowded(story.requests))
     yield from best
     yield from crowded
+    yield from map(_plugin, story.plugins)
     if not best and not crowded:
         yield from _together(story.constraints)
 
@@ -88,11 +92,12 @@ def _missing(constraint: ConstraintStory) -> Iterator[str]:
         yield f"{constraint.attribute} is missing on all devices of {driver} ({reason})"
 
 
-def _short(request: RequestStory) -> str:
+def _short(request: RequestStory, plugins: Sequence[DualMode]) -> str:
     if not request.selected:
         return f"no device is selected by request {request.request}"
+    names = _names(_resources(plugins, request.drivers))
     causes = [
-        f"{count} {_CAUSES[cause]}"
+        f"{count} {_CAUSES[cause]}{f' ({names})' if cause is Cause.DEVICE_PLUGIN else ''}"
         for cause, count in sorted(request.causes.items())
         if cause is not Cause.NOT_SELECTED
     ]
@@ -102,6 +107,20 @@ def _short(request: RequestStory) -> str:
         f"request {request.request} needs {_count(request.wanted, 'device')} of {drivers}, and "
         f"{request.usable} of {request.selected} can be taken{why}"
     )
+
+
+def _plugin(plugin: DualMode) -> str:
+    devices = _count(plugin.devices, "device")
+    are = "is" if plugin.devices == 1 else "are"
+    return (
+        f"{devices} of {plugin.driver} {are} offered by device plugin too "
+        f"({_names(_resources([plugin], [plugin.driver]))})"
+    )
+
+
+def _resources(plugins: Sequence[DualMode], drivers: Sequence[str]) -> list[str]:
+    found = {resource for plugin in plugins if plugin.driver in drivers for resource in plugin.resources}
+    return sorted(found)
 
 
 def _pool(pool: PoolRefusal) -> str:
@@ -144,8 +163,13 @@ def _together(constraints: Sequence[ConstraintStory]) -> Iterator[str]:
         yield f"no choice of devices satisfies all constraints on {_names(attributes)} together"
 
 
-def _help(given: DropConstraint | Release) -> str:
+def _help(given: DropConstraint | Release | WithoutPlugin) -> str:
     match given:
+        case WithoutPlugin(resources, node):
+            return (
+                f"on node {node} if no device plugin offered {_names(resources)} there "
+                "(or with dual_mode_nodes=allow, if the plugin keeps to other devices)"
+            )
         case DropConstraint(claim, attribute, node):
             return f"on node {node} without the constraint of claim {claim} on {attribute}"
         case Release(holders, devices, node):

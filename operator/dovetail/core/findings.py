@@ -41,6 +41,9 @@ class Fault(enum.StrEnum):
     TOLERATES_EVERYTHING = "ToleratesEverything"
     """A claim that is not ours passes the fence of a DeviceOwnership, since it tolerates every taint."""
 
+    GIVEN_BY_PLUGIN_TOO = "GivenByPluginToo"
+    """Claims hold devices of a driver on a node where a pod has such devices from a device plugin (R-G4)."""
+
     UNREADABLE = "Unreadable"
     """An object is malformed: what it holds is not known."""
 
@@ -62,7 +65,7 @@ class Finding:
     """One thing that is wrong.
 
     `claims` are the claims concerned, sorted.
-    `device`, `counter` (or capacity) and `consumer` are set where the fault has one.
+    `device`, `counter` (or capacity, or extended resource) and `consumer` are set where the fault has one.
     `wanted` and `available` are amounts as Kubernetes prints them.
     """
 
@@ -126,6 +129,8 @@ _SENTENCES = {
     "does not cover",
     Fault.TOLERATES_EVERYTHING: "claim {claim} tolerates every taint in request {reason}, "
     "so that the fence around Dovetail's devices does not hold it off",
+    Fault.GIVEN_BY_PLUGIN_TOO: "pod {consumer} has {counter} from a device plugin, which may be {reason} "
+    "that {claims} got as well",
     Fault.UNREADABLE: "{reason}",
 }
 

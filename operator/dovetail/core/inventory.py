@@ -12,9 +12,11 @@ from dovetail.api.slices import Amount, DeviceTaintRule, ResourceSlice
 from dovetail.core.attributes import Mappings
 from dovetail.core.cel import Memory
 from dovetail.core.devices import DeviceView
+from dovetail.core.dual_mode import DualMode
 from dovetail.core.features import Features
 from dovetail.core.holdings import Hold
 from dovetail.core.offers import SKIP_FEATURE, Offers
+from dovetail.core.plugins import plugin_resources
 from dovetail.core.published import Reader
 from dovetail.core.quantity import Quantity
 from dovetail.core.ranking import Candidates
@@ -48,8 +50,14 @@ class Inventory:
     Objects are read, never kept: a caller may drop them.
     """
 
-    def __init__(self, features: Features, mappings: Mappings | None = None) -> None:
-        """Without mappings, none exist: not even the shipped ones."""
+    def __init__(
+        self, features: Features, mappings: Mappings | None = None, *, withhold_plugged: bool = False
+    ) -> None:
+        """Without mappings, none exist: not even the shipped ones.
+
+        `withhold_plugged`: devices that a device plugin of their node offers as well are not given,
+        which kube-scheduler would do.
+        """
         self._features = features
         self._mappings = Mappings.none() if mappings is None else mappings
         self._classes: dict[str, DeviceClass] = {}
@@ -57,7 +65,7 @@ class Inventory:
         self._claims: dict[tuple[str, str], tuple[Hold, ...]] = {}
         self._holders: dict[DeviceKey, Counter[Holder]] = {}
         self._generated: dict[tuple[str, str], bytes] = {}
-        self.offers = Offers(features)
+        self.offers = Offers(features, withhold=withhold_plugged)
         """For the allocator: what each node is offered."""
         self.memory = Memory()
         """For the allocator: what expressions gave."""
@@ -87,18 +95,31 @@ class Inventory:
         name = device_class.metadata.name
         before = self._classes.get(name)
         self._classes[name] = device_class
-        if before is None or before.spec != device_class.spec:
+        if self.offers.plugin_classes.put(device_class):
+            self._everything_changed()
+        elif before is None or before.spec != device_class.spec:
             self._rules_changed()
 
     def drop_class(self, name: str) -> None:
         """Forget a class."""
-        if self._classes.pop(name, None) is not None:
+        if self._classes.pop(name, None) is None:
+            return
+        if self.offers.plugin_classes.drop(name):
+            self._everything_changed()
+        else:
             self._rules_changed()
 
     def put_node(self, node: Node) -> None:
-        """Take in a node's labels and declared features."""
-        may_skip = SKIP_FEATURE in node.status.declared_features
-        self.offers.put_node(node.metadata.name, node.metadata.labels, may_skip=may_skip)
+        """Take in a node's labels, declared features and what its device plugins offer.
+
+        Raises ValueError for an amount that is no quantity.
+        """
+        self.offers.put_node(
+            node.metadata.name,
+            node.metadata.labels,
+            may_skip=SKIP_FEATURE in node.status.declared_features,
+            plugins=plugin_resources(node),
+        )
         self.version += 1
 
     def drop_node(self, name: str) -> None:
@@ -198,6 +219,11 @@ class Inventory:
         return self._mappings
 
     @property
+    def withholds_plugged(self) -> bool:
+        """Whether devices that a device plugin of their node offers as well are not given."""
+        return self.offers.withholds
+
+    @property
     def classes(self) -> Mapping[str, DeviceClass]:
         """The classes by name."""
         return MappingProxyType(self._classes)
@@ -234,6 +260,10 @@ class Inventory:
             for key, pool in sorted(self.offers.pools.items())
             if pool.slices
         )
+
+    def dual_modes(self, node: str) -> tuple[DualMode, ...]:
+        """The drivers whose devices on the node are offered by device plugin too, sorted."""
+        return self.offers.dual_modes(node)
 
     def slice_nodes(self) -> frozenset[str]:
         """The names of all nodes that slices, or devices in them, name."""

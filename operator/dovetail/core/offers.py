@@ -1,13 +1,15 @@
 """What each node is offered, kept up to date by deltas."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from dovetail.api.selection import Taint
+from dovetail.core.dual_mode import DualMode, Plugged, dual_modes
 from dovetail.core.features import Features
 from dovetail.core.holdings import Hold
 from dovetail.core.labels import Labels
+from dovetail.core.plugins import PluginClasses
 from dovetail.core.pools import Pool, PoolOffer
 from dovetail.core.published import PublishedSlice
 from dovetail.core.refusals import PoolRefusal
@@ -38,6 +40,8 @@ class NodeOffer:
     """Taints by rules of administrators, each with the number of the device."""
     may_skip: bool
     """Whether the kubelet may leave operations out."""
+    withheld: tuple[Plugged, ...]
+    """Devices that are not given, since a device plugin of the node may give them."""
     draft: int
     """The number of the draft: see `dovetail.core.states`."""
 
@@ -58,6 +62,8 @@ class NodeOffer:
 class _NodeFacts:
     labels: Labels = field(default_factory=dict)
     may_skip: bool = False
+    plugins: frozenset[str] = frozenset()
+    """The extended resources that device plugins offer."""
 
 
 @dataclass(slots=True)
@@ -104,8 +110,11 @@ class Journal(Generic[T]):
 class Offers:
     """The pools of the cluster, and what each node sees of them."""
 
-    def __init__(self, features: Features) -> None:
+    def __init__(self, features: Features, *, withhold: bool = False) -> None:
+        """`withhold`: devices that a device plugin of their node offers too are not given."""
         self.features = features
+        self.plugin_classes = PluginClasses()
+        self.withholds = withhold
         self.pools: dict[PoolKey, Pool] = {}
         self.rules = TaintRules()
         self._slices: dict[str, PoolKey] = {}
@@ -155,9 +164,9 @@ class Offers:
         self._mark_moved(pool)
         self._forget_if_idle(pool)
 
-    def put_node(self, name: str, labels: Labels, *, may_skip: bool) -> None:
-        """Take in a node."""
-        facts = _NodeFacts(dict(labels), may_skip)
+    def put_node(self, name: str, labels: Labels, *, may_skip: bool, plugins: frozenset[str]) -> None:
+        """Take in a node; `plugins` are the extended resources that its device plugins offer."""
+        facts = _NodeFacts(dict(labels), may_skip, plugins)
         if self._nodes.get(name) != facts:
             self._nodes[name] = facts
             self._forget_node(name)
@@ -204,11 +213,17 @@ class Offers:
     def shape(self, offer: NodeOffer) -> int:
         """A number for what is offered, whatever is in use: equal numbers, equal boards."""
         refused = tuple((part.pool.driver, part.cause, part.detail) for part in offer.refused)
-        return self.states.shape(offer.draft, offer.pools, (refused, offer.taints, offer.may_skip))
+        others = (refused, offer.taints, offer.may_skip, offer.withheld)
+        return self.states.shape(offer.draft, offer.pools, others)
 
     def usages(self, offer: NodeOffer) -> tuple[Usage, ...]:
         """What is in use of each pool of an offer."""
         return tuple(usage_of(pool, self.features) for pool in offer.pools)
+
+    def dual_modes(self, node: str) -> tuple[DualMode, ...]:
+        """The drivers whose devices on the node are offered by device plugin too, withheld or not."""
+        offer = self.offer(node)
+        return dual_modes(self._plugged(node, offer.pools, offer.starts))
 
     def slices(self) -> Iterator[PublishedSlice]:
         """Every slice."""
@@ -322,8 +337,19 @@ class Offers:
             for start, pool in zip(starts, pools, strict=True)
             for position, taint in self.rules.taints_of(pool)
         )
-        draft = self.states.draft_shape(pools, refused, taints, may_skip=may_skip)
-        return NodeOffer(node, tuple(pools), tuple(refused), tuple(starts), size, taints, may_skip, draft)
+        withheld = tuple(self._plugged(node, pools, starts)) if self.withholds else ()
+        draft = self.states.draft_shape(pools, refused, (taints, may_skip, withheld))
+        return NodeOffer(
+            node, tuple(pools), tuple(refused), tuple(starts), size, taints, may_skip, withheld, draft
+        )
+
+    def _plugged(self, node: str, pools: Iterable[PoolOffer], starts: Iterable[int]) -> Iterator[Plugged]:
+        facts = self._nodes.get(node)
+        if facts is None or not facts.plugins:
+            return
+        for start, pool in zip(starts, pools, strict=True):
+            for found in self.plugin_classes.plugged(pool, facts.plugins, self.features):
+                yield replace(found, mask=found.mask << start)
 
     def _draft_state(self, offer: NodeOffer) -> int:
         return self.states.draft_state(offer.draft, self._usage_keys(offer))

@@ -32,6 +32,8 @@ def evidence_in(world: World) -> Evidence:
             rule for rule in world.others["DeviceTaintRule"].values() if isinstance(rule, DeviceTaintRule)
         ),
         ours=frozenset(claim.key for claim in world.claims.values() if _is_ours_and_passes(claim, world)),
+        classes=tuple(world.inventory.classes.values()),
+        allows_dual_mode=not world.inventory.withholds_plugged,
         malformed=tuple(
             f"{problem.kind} {'/'.join(filter(None, problem.key))} is malformed: {problem.reason}"
             for problem in world.problems.values()

@@ -4,12 +4,15 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dovetail.core.dual_mode import DualMode
 from dovetail.core.values import DeviceKey, PoolKey, Scalar
 
 
 class Cause(enum.StrEnum):
     """The first thing that keeps a device from serving a request, in the order in which it is checked."""
 
+    DEVICE_PLUGIN = "DevicePlugin"
+    """A device plugin of the node offers the device as well, and may have given it to somebody."""
     IN_USE = "InUse"
     """A claim holds the device."""
     NOT_SELECTED = "NotSelected"
@@ -116,6 +119,8 @@ class NodeStory:
     requests: tuple[RequestStory, ...] = ()
     constraints: tuple[ConstraintStory, ...] = ()
     pools: tuple[PoolRefusal, ...] = ()
+    plugins: tuple[DualMode, ...] = ()
+    """The drivers of selected devices that are withheld, since device plugins offer them as well."""
     error: str = ""
     """What kube-scheduler would report as an error of this node, such as a pool that contradicts itself."""
 
@@ -151,5 +156,13 @@ class ShareClaim:
     claim: str
 
 
-Help = DropConstraint | Release | ShareClaim
+@dataclass(frozen=True, slots=True)
+class WithoutPlugin:
+    """The claims would fit on `node` if no device plugin offered these extended resources there."""
+
+    resources: tuple[str, ...]
+    node: str
+
+
+Help = DropConstraint | Release | ShareClaim | WithoutPlugin
 """What would make the claims fit."""

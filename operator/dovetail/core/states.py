@@ -7,7 +7,6 @@ Shapes and states leave out what no expression reads; they are worked out from d
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-from dovetail.api.selection import Taint
 from dovetail.core.pools import PoolOffer
 from dovetail.core.refusals import PoolRefusal
 from dovetail.core.sameness import Numbers, Sameness
@@ -36,16 +35,13 @@ class States:
         self,
         pools: Sequence[PoolOffer],
         refused: Sequence[PoolRefusal],
-        taints: Sequence[tuple[int, Taint]],
-        *,
-        may_skip: bool,
+        others: Hashable,
     ) -> int:
-        """A number for what a node is offered, as it is published."""
+        """A number for what a node is offered, as it is published; `others` is all else that counts."""
         key = (
             tuple([_draft_of(pool) for pool in pools]),
             tuple([(part.pool.driver, part.cause, part.detail) for part in refused]),
-            tuple(taints),
-            may_skip,
+            others,
         )
         return self._draft_shapes.of(key)
 

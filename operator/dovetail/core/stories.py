@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from dovetail.core.attempt import Attempt
 from dovetail.core.board import Board, ValueBoard, bits, size_of
 from dovetail.core.bounds import startable
+from dovetail.core.dual_mode import DualMode, dual_modes
 from dovetail.core.offers import NodeOffer
 from dovetail.core.refusals import (
     Cause,
@@ -41,7 +42,7 @@ def tell(scene: Scene, *, error: str = "", blocking: int | None = None) -> NodeS
     asked = scene.board.asked
     requests = tuple(_request_story(scene, alternative) for alternative in asked.alternatives)
     constraints = tuple(_constraint_story(scene, constraint, blocking) for constraint in asked.constraints)
-    return NodeStory((scene.offer.node,), requests, constraints, pools, error)
+    return NodeStory((scene.offer.node,), requests, constraints, pools, plugins=_plugins(scene), error=error)
 
 
 def gather(stories: Iterable[tuple[NodeStory, Sequence[str]]]) -> tuple[NodeStory, ...]:
@@ -77,6 +78,7 @@ def _gist(story: NodeStory) -> object:
     """What two nodes must have in common to have the same story."""
     return (
         story.error,
+        story.plugins,
         tuple((pool.pool.driver, pool.cause, pool.detail) for pool in story.pools),
         tuple(
             (r.claim, r.request, r.wanted, r.selected, r.usable, r.drivers, tuple(sorted(r.causes.items())))
@@ -121,6 +123,7 @@ def _causes(scene: Scene, alternative: Alternative) -> dict[Cause, int]:
     left, causes = (1 << scene.offer.size) - 1, {}
     for cause, passing in (
         (Cause.NOT_SELECTED, board.selected),
+        (Cause.DEVICE_PLUGIN, ~board.withheld),
         (Cause.IN_USE, attempt.available(alternative)),
         (Cause.NO_CAPACITY, board.fitting),
         (Cause.NOT_SUPPORTED, ~board.unsupported),
@@ -140,12 +143,23 @@ def _detail(scene: Scene, alternative: Alternative, cause: Cause, number: int) -
         taints = (*scene.board.devices[number].taints, *(t for n, t in scene.offer.taints if n == number))
         found = blocking_taint(taints, alternative.passes)
         return f"{found.key}:{found.effect}" if found else ""
+    if cause is Cause.DEVICE_PLUGIN:
+        names = {plugged.resource for plugged in scene.offer.withheld if plugged.mask >> number & 1}
+        return ", ".join(sorted(names))
     if cause is Cause.NO_ATTRIBUTE:
         for constraint in alternative.constraints:
             reason = scene.board.values[constraint, alternative.number].absent.get(number)
             if reason is not None:
                 return f"{scene.board.asked.constraints[constraint].attribute}: {reason}"
     return ""
+
+
+def _plugins(scene: Scene) -> tuple[DualMode, ...]:
+    """Whose devices would be selected, and are withheld from a request."""
+    mask = 0
+    for board in scene.board.alternatives:
+        mask |= board.selected & board.withheld
+    return dual_modes(plugged for plugged in scene.offer.withheld if plugged.mask & mask)
 
 
 def _drivers(scene: Scene, mask: int) -> tuple[str, ...]:

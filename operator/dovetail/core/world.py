@@ -20,7 +20,7 @@ from dovetail.api.pods import Pod
 from dovetail.api.slices import DeviceTaintRule, ResourceSlice
 from dovetail.core.affinity import has_anti_affinity
 from dovetail.core.attributes import Mappings
-from dovetail.core.changes import Change, Effect, Problem, same
+from dovetail.core.changes import Change, Effect, Problem, key_in, same
 from dovetail.core.decisions import ObjectKey
 from dovetail.core.extended import classes_by_resource
 from dovetail.core.features import Features
@@ -70,11 +70,20 @@ class World:
     """
 
     def __init__(
-        self, features: Features, *, shipped_mappings: bool = True, assume_nodes: bool = False
+        self,
+        features: Features,
+        *,
+        shipped_mappings: bool = True,
+        assume_nodes: bool = False,
+        exclude_dual_mode: bool = True,
     ) -> None:
-        """`assume_nodes`: nodes that only slices name exist, and what a mere manifest leaves out suffices."""
+        """`assume_nodes`: nodes that only slices name exist, and what a mere manifest leaves out suffices.
+
+        `exclude_dual_mode`: what a device plugin of its node offers too is not given.
+        """
         self.features = features
-        self.inventory = Inventory(features, Mappings.of((), shipped=shipped_mappings))
+        mappings = Mappings.of((), shipped=shipped_mappings)
+        self.inventory = Inventory(features, mappings, withhold_plugged=exclude_dual_mode)
         self.pods: dict[ObjectKey, Pod] = {}
         self.claims: dict[ObjectKey, ResourceClaim] = {}
         self.templates: dict[ObjectKey, ResourceClaimTemplate] = {}
@@ -106,7 +115,7 @@ class World:
         model = MODELS.get(kind)
         if model is None:
             return None
-        key = _key_in(body)
+        key = key_in(body)
         try:
             effect = self._put(_parse(model, body))
         except ObjectInvalid as error:
@@ -379,14 +388,6 @@ def _parse(model: type[KubernetesObject], body: Mapping[str, Any]) -> Kubernetes
     if not parsed.metadata.name:
         raise ObjectInvalid(model.__name__, "?", "metadata.name: it has none")
     return parsed
-
-
-def _key_in(body: Mapping[str, Any]) -> ObjectKey:
-    metadata = body.get("metadata")
-    if not isinstance(metadata, Mapping):
-        return ("", "")
-    namespace, name = metadata.get("namespace"), metadata.get("name")
-    return (namespace if isinstance(namespace, str) else "", name if isinstance(name, str) else "")
 
 
 def _shares(pod: Pod) -> bool:

@@ -1,4 +1,4 @@
-"""What runs beside the serving of pods: the audit of all claims, and the fences around owned devices."""
+"""What runs beside the serving of pods: the audit, fences around owned devices, a word on dual-mode nodes."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,6 +8,7 @@ from dovetail.cluster.pen import Pen
 from dovetail.core.restrictions import Restrictions
 from dovetail.services.audit import Auditor
 from dovetail.services.desk import Desk
+from dovetail.services.dual_modes import DualModes
 from dovetail.services.metrics import Metrics
 from dovetail.services.mind import Mind
 from dovetail.services.ownership import Fences
@@ -22,7 +23,10 @@ SLICES_SECONDS = 3.0
 
 
 class Guard:
-    """Audits, and keeps every DeviceOwnership's rules and status; both work on the picture alone."""
+    """Audits, keeps every DeviceOwnership's rules and status, tells of nodes that offer devices twice.
+
+    All of it works on the picture alone.
+    """
 
     def __init__(
         self,
@@ -34,9 +38,11 @@ class Guard:
         audit_seconds: float,
         serves_rules: bool,
         restrictions: Callable[[], Restrictions],
+        dual_modes: DualModes,
         now: Callable[[], str],
     ) -> None:
         """`serves_rules`: the cluster knows DeviceTaintRule v1."""
+        self._dual_modes = dual_modes
         self._fences = Fences(
             mind=mind,
             picture=picture,
@@ -58,6 +64,7 @@ class Guard:
     def follow(self, change: Change) -> None:
         """Take in a change of the picture."""
         self.auditor.follow(change)
+        self._dual_modes.follow(change)
         if change.kind in (OWNERSHIP, SLICE, TAINT_RULE):
             for key in self._fences.concerned(change):
                 if change.kind is SLICE:
@@ -74,12 +81,14 @@ class Guard:
         """Whether to work: while this replica is the active one and sees all."""
         self._desk.open(is_open)
         self.auditor.open(is_open)
+        self._dual_modes.open(is_open)
 
     async def run(self) -> None:
         """Work for ever."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.auditor.run())
             tasks.create_task(self._desk.run())
+            tasks.create_task(self._dual_modes.run())
 
     async def finish(self, seconds: float) -> None:
         """Take up nothing new and give a write under way some time."""

@@ -9,6 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from dovetail.core.features import GATES
 
 Mode = Literal["auto", "always", "never"]
+DualModeNodes = Literal["exclude", "allow"]
 
 
 class Settings(BaseSettings):
@@ -41,6 +42,11 @@ class Settings(BaseSettings):
         "",
         description="Feature gates of the cluster, as A=true,B=false; what is not named is asked of the "
         "API server, or follows its version.",
+    )
+    dual_mode_nodes: DualModeNodes = Field(
+        "exclude",
+        description="What becomes of devices that a device plugin of their node offers as well: exclude "
+        "(they are not given) or allow (they are, with a warning: for plugins that keep to other devices).",
     )
     unschedulable_seconds: float = Field(
         60.0,
@@ -96,6 +102,11 @@ class Settings(BaseSettings):
     def gates(self) -> Mapping[str, bool]:
         """The gates that are set by hand."""
         return read_gates(self.feature_gates)
+
+    @property
+    def excludes_dual_mode(self) -> bool:
+        """Whether devices that a device plugin offers as well are not given."""
+        return self.dual_mode_nodes == "exclude"
 
     @property
     def schedulers(self) -> frozenset[str]:

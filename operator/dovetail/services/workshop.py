@@ -22,6 +22,7 @@ from dovetail.services.complaints import Complaints
 from dovetail.services.conditions import Conditions
 from dovetail.services.consumers import Consumers
 from dovetail.services.desk import Desk
+from dovetail.services.dual_modes import DualModes
 from dovetail.services.echoes import Echoes
 from dovetail.services.gates_off import GatesOff
 from dovetail.services.generation import Generation
@@ -129,7 +130,11 @@ class Workshop:
         """What decides, in a thread of its own."""
         settings = self.settings
         return Mind(
-            World(self.cluster.features, shipped_mappings=settings.shipped_mappings),
+            World(
+                self.cluster.features,
+                shipped_mappings=settings.shipped_mappings,
+                exclude_dual_mode=settings.excludes_dual_mode,
+            ),
             plan=PlanSettings(schedulers=settings.schedulers),
             limits=Limits(settings.decision_steps, settings.decision_seconds),
             now=now_text,
@@ -303,6 +308,12 @@ class Workshop:
         )
 
     @cached_property
+    def dual_modes(self) -> DualModes:
+        """What tells of nodes that offer devices twice."""
+        excluded = self.settings.excludes_dual_mode
+        return DualModes(mind=self.mind, picture=self.picture, notices=self.notices, excluded=excluded)
+
+    @cached_property
     def guard(self) -> Guard:
         """What audits and fences."""
         return Guard(
@@ -313,6 +324,7 @@ class Workshop:
             audit_seconds=self.settings.audit_seconds,
             serves_rules=TAINT_RULE.plural in self.cluster.optional,
             restrictions=lambda: self.permits.restrictions,
+            dual_modes=self.dual_modes,
             now=now_text,
         )
 
