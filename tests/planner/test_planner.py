@@ -21,6 +21,7 @@ from dovetail.core.outcome import Allocation
 from dovetail.core.planner import PlanSettings, order_of, plan_pod
 from dovetail.core.reasons import Reason
 from tests.planner.worlds import (
+    HOSTNAME,
     NUMA,
     Body,
     allocated,
@@ -268,6 +269,23 @@ def test_claims_that_are_tied_apart_leave_no_node() -> None:
     decision = decide(world)
     assert reason(decision) is Reason.NO_NODE_USABLE
     assert "n1 and n2" in str(decision)
+
+
+def test_an_allocated_claim_is_no_grant_and_is_named_where_it_is_elsewhere() -> None:
+    """T-12: what it has is not planned again; a pod that cannot run there is told which claim is where."""
+    held = claim("held", status=allocated("n1", "dev-1"))
+    entries = [named("held", "first"), named("claim", "second")]
+    bodies = (*hardware("n1", "n2"), held, claim())
+    decision = placed(decide(world_of(*bodies, pod(claims=entries))))
+    assert decision.node == "n1"
+    assert [grant.claim[1] for grant in decision.grants] == ["claim"]
+    assert decision.reserve == (("default", "held"),)
+    elsewhere = decide(world_of(*bodies, pod(claims=entries, nodeSelector={HOSTNAME: "n2"})))
+    assert elsewhere == DoesNotFit(
+        Reason.NO_NODE_USABLE,
+        "The pod can use no node: 1 node is without the labels of the pod's node selector "
+        f"({HOSTNAME}=n2). Claim 'held' is allocated on node n1.",
+    )
 
 
 def test_a_claim_that_is_named_twice_is_allocated_once() -> None:

@@ -32,6 +32,7 @@ from dovetail.core.explain import explain
 from dovetail.core.extended import groups_of
 from dovetail.core.footprints import Footprint, footprint_of
 from dovetail.core.hints import constraint_hint, sharing_hint
+from dovetail.core.labels import only_node
 from dovetail.core.node_refusals import summarize
 from dovetail.core.obstacles import missing_claim, missing_mapping, obstacle, own_domains
 from dovetail.core.reasons import Reason
@@ -123,7 +124,7 @@ def _join(search: _Search) -> Decision:
     party = Party((_footprint(search, case.pod),), selectors_of(case.allocated))
     candidates = candidates_for(search.world, party, search.avoid)
     if not candidates.usable:
-        return _no_node(candidates)
+        return _no_node(search, candidates)
     if (others := _claims(case.unallocated)) and not isinstance(
         answer := _best_of(search, others, candidates.usable), outcome.Fits
     ):
@@ -156,7 +157,7 @@ def _place_party(search: _Search, party: Party) -> Decision:
         by_force = _best_of(search, claims, nodes)
         if isinstance(by_force, outcome.Fits):
             return replace(_placed(search, own, by_force), preempts=True)
-    return _refusal(search, answer, candidates) if answer is not None else _no_node(candidates)
+    return _refusal(search, answer, candidates) if answer is not None else _no_node(search, candidates)
 
 
 def _placed(search: _Search, own: tuple[ResourceClaim, ...], answer: outcome.Fits) -> Place:
@@ -266,10 +267,21 @@ def _is_same(known: Pod, pod: Pod) -> bool:
     return known is pod or (bool(version) and version == known.metadata.resource_version)
 
 
-def _no_node(candidates: Candidates) -> DoesNotFit:
+def _no_node(search: _Search, candidates: Candidates) -> DoesNotFit:
     why = summarize(candidates.refused.values())
     sentence = f"The pod can use no node: {why}." if why else "There is no node that the pod could use."
-    return DoesNotFit(Reason.NO_NODE_USABLE, sentence)
+    return DoesNotFit(Reason.NO_NODE_USABLE, sentence + _elsewhere(search.case, candidates))
+
+
+def _elsewhere(case: Case, candidates: Candidates) -> str:
+    """The allocated claims that leave the pod no node but those that it cannot use."""
+    if case.pod.spec.node_name:
+        return ""
+    return "".join(
+        f" Claim {name!r} is allocated on node {node}."
+        for name, selector in selectors_of(case.allocated)
+        if (node := only_node(selector)) in candidates.refused
+    )
 
 
 def _refusal(
