@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from dovetail.app import running
 from dovetail.embedded import EmbeddedCluster
-from tests.operator.conftest import OperatorStarter
+from dovetail.services.settings import Settings
+from tests.operator.conftest import QUICK, OperatorStarter
 from tests.operator.worlds import (
     Body,
     condition,
@@ -27,9 +29,11 @@ def plugged(name: str = "n1", plugins: Mapping[str, str] = SOME) -> list[Body]:
     return [node(name, plugins=plugins), *rest]
 
 
-def is_told_of(name: str) -> Any:
-    """A condition to wait for: the Event on a node."""
-    return lambda body: body["reason"] == "DualMode" and body["involvedObject"]["name"] == name
+def is_told_of(name: str, count: int = 1) -> Any:
+    """A condition to wait for: the Event on a node, said so often at least."""
+    return lambda body: (
+        body["reason"] == "DualMode" and body["involvedObject"]["name"] == name and body["count"] >= count
+    )
 
 
 def told_of(cluster: EmbeddedCluster, name: str) -> list[Body]:
@@ -139,3 +143,12 @@ async def test_with_the_setting_devices_are_given_and_the_warning_remains(
     assert event["message"].endswith(
         "Dovetail gives them all the same (dual_mode_nodes=allow): the plugin has to keep to other devices."
     )
+
+
+async def test_each_replica_that_becomes_active_says_it_once(cluster: EmbeddedCluster) -> None:
+    """What was said before may have been lost with the one that said it; the Event counts."""
+    cluster.load(*plugged())
+    for count in (1, 2):
+        async with running(Settings(**QUICK)):
+            await cluster.wait_for("Event", is_told_of("n1", count))
+    assert len(told_of(cluster, "n1")) == 1

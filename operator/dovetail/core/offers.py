@@ -222,6 +222,8 @@ class Offers:
 
     def dual_modes(self, node: str) -> tuple[DualMode, ...]:
         """The drivers whose devices on the node are offered by device plugin too, withheld or not."""
+        if not self._plugins_of(node):
+            return ()
         offer = self.offer(node)
         return dual_modes(self._plugged(node, offer.pools, offer.starts))
 
@@ -344,12 +346,14 @@ class Offers:
         )
 
     def _plugged(self, node: str, pools: Iterable[PoolOffer], starts: Iterable[int]) -> Iterator[Plugged]:
-        facts = self._nodes.get(node)
-        if facts is None or not facts.plugins:
-            return
-        for start, pool in zip(starts, pools, strict=True):
-            for found in self.plugin_classes.plugged(pool, facts.plugins, self.features):
+        plugins = self._plugins_of(node)
+        for start, pool in zip(starts, pools, strict=True) if plugins else ():
+            for found in self.plugin_classes.plugged(pool, plugins, self.features):
                 yield replace(found, mask=found.mask << start)
+
+    def _plugins_of(self, node: str) -> frozenset[str]:
+        facts = self._nodes.get(node)
+        return facts.plugins if facts is not None else frozenset()
 
     def _draft_state(self, offer: NodeOffer) -> int:
         return self.states.draft_state(offer.draft, self._usage_keys(offer))

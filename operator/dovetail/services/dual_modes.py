@@ -69,7 +69,11 @@ class DualModes:
             await self._due.wait()
             await asyncio.sleep(SETTLE_SECONDS)
             if self._open.is_set():
-                await self._look()
+                try:
+                    await self._look()
+                except Exception:
+                    # A word too few must not stop the work that it is about.
+                    log.exception("dual_modes_not_told")
 
     async def _look(self) -> None:
         names = sorted(self._changed)[:BATCH]
