@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 import structlog
 
@@ -127,17 +128,24 @@ def _offers(node: Json | None) -> object:
     """What can tell two versions of a node apart here."""
     if node is None:
         return None
-    status = node.get("status") or {}
+    status = _map(node.get("status"))
     return (node["metadata"].get("uid"), status.get("allocatable"), status.get("capacity"))
 
 
 def _nodes_in(published: Json | None) -> Iterator[str]:
     """The nodes that a slice, or a device in it, names."""
-    spec = published["spec"] if published is not None else {}
-    names = (spec.get("nodeName"), *(device.get("nodeName") for device in spec.get("devices") or ()))
-    return (name for name in names if name)
+    spec = _map(published.get("spec")) if published is not None else {}
+    listed = spec.get("devices")
+    devices = [_map(device) for device in listed] if isinstance(listed, list) else []
+    names = (part.get("nodeName") for part in (spec, *devices))
+    return (name for name in names if name and isinstance(name, str))
 
 
 def _is_named(device_class: Json | None) -> bool:
     """Whether the class is served under the name of an extended resource."""
-    return device_class is not None and bool(device_class["spec"].get("extendedResourceName"))
+    return device_class is not None and bool(_map(device_class.get("spec")).get("extendedResourceName"))
+
+
+def _map(value: object) -> Mapping[str, Any]:
+    """The same where it is a map: objects may be malformed, and are here before anybody has looked."""
+    return value if isinstance(value, Mapping) else {}
