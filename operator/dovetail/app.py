@@ -14,7 +14,7 @@ from dovetail.api.depth import allow_deep_json
 from dovetail.cluster.connection import read_credentials
 from dovetail.errors import DovetailError
 from dovetail.handlers import watching
-from dovetail.handlers.conduct import behave
+from dovetail.handlers.conduct import behave, end_without_start
 from dovetail.handlers.context import Context, context_in
 from dovetail.services.logs import set_up_logging
 from dovetail.services.settings import Settings
@@ -36,6 +36,7 @@ async def operator_starts(settings: kopf.OperatorSettings, memo: object, **_: ob
         await context_in(memo).begin()
     except DovetailError as error:
         log.error("operator_cannot_start", reason=str(error))  # noqa: TRY400 - the sentence says it all
+        end_without_start()
         context_in(memo).fail()
         raise kopf.PermanentError(str(error)) from error
 
@@ -65,7 +66,8 @@ def run(settings: Settings) -> int:
     """Run the operator until it is told to stop; the answer is the exit code."""
     set_up_logging(form=settings.log_format, level=settings.log_level)
     try:
-        return asyncio.run(operate(Context(settings)))
+        import uvloop
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as r: return r.run(operate(Context(settings)))
     except KeyboardInterrupt:
         return 0
 

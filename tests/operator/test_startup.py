@@ -116,9 +116,6 @@ async def test_an_unreachable_cluster_is_an_error(tmp_path: Path, monkeypatch: p
         await connect()
 
 
-# Kopf leaves its own coroutines unawaited when a start fails.
-@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_the_operator_ends_where_it_cannot_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

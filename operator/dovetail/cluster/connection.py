@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+import yaml
 from kubernetes_asyncio import config
 from kubernetes_asyncio.client import ApiClient, Configuration
 from kubernetes_asyncio.config.config_exception import ConfigException
@@ -17,6 +18,8 @@ from dovetail.errors import Unavailable
 CONNECTIONS = 64
 """How many requests may be under way at a time."""
 
+_DEFAULT_KUBECONFIG = "~/.kube/config"
+_READING = "reading the cluster's address"
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -35,7 +38,7 @@ class Credentials:
 
 def in_cluster() -> bool:
     """Whether this process runs in a pod that has a service account and no KUBECONFIG is given."""
-    return "KUBECONFIG" not in os.environ and "KUBERNETES_SERVICE_HOST" in os.environ
+    return not os.environ.get("KUBECONFIG") and "KUBERNETES_SERVICE_HOST" in os.environ
 
 
 def own_namespace() -> str | None:
@@ -46,18 +49,40 @@ def own_namespace() -> str | None:
 async def read_configuration() -> Any:
     """The client's configuration; raises `Unavailable` where there is none."""
     configuration = Configuration()
-    try:
-        if in_cluster():
-            config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
-        else:
-            await config.load_kube_config(
-                config_file=os.environ.get("KUBECONFIG"), client_configuration=configuration
-            )
-    except (ConfigException, OSError) as error:
-        raise Unavailable("reading the cluster's address", str(error)) from error
+    if in_cluster():
+        _load_service_account(configuration)
+    else:
+        await _load_kubeconfig(configuration)
     configuration.connection_pool_maxsize = CONNECTIONS
     configuration.proxy = configuration.proxy or proxy_for(str(configuration.host))
     return configuration
+
+
+def _load_service_account(configuration: Any) -> None:
+    try:
+        config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+    except (ConfigException, OSError) as error:
+        raise Unavailable(_READING, f"the service account of this pod: {error}") from error
+
+
+async def _load_kubeconfig(configuration: Any) -> None:
+    named = os.environ.get("KUBECONFIG")
+    paths = named or _DEFAULT_KUBECONFIG
+    if not _exists_any(paths):
+        named_by = f"KUBECONFIG names {named}" if named else f"KUBECONFIG is not set, {paths} is the default"
+        raise Unavailable(_READING, f"{named_by}, and there is no such file")
+    try:
+        await config.load_kube_config(config_file=paths, client_configuration=configuration)
+    except (ConfigException, OSError) as error:
+        raise Unavailable(_READING, f"kubeconfig {paths}: {error}") from error
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
+        # The client takes for granted that the file has the form of a kubeconfig.
+        words = " ".join(str(error).split())
+        raise Unavailable(_READING, f"{paths} is no valid kubeconfig: {words}") from error
+
+
+def _exists_any(paths: str) -> bool:
+    return any(Path(path).expanduser().exists() for path in paths.split(os.pathsep) if path)
 
 
 def proxy_for(server: str) -> str | None:

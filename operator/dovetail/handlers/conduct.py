@@ -1,6 +1,8 @@
 """How Kopf behaves: it only watches, alone and cluster-wide, and never gives up on a watch."""
 
 import itertools
+import logging
+import warnings
 
 import kopf
 
@@ -28,3 +30,12 @@ def behave(settings: kopf.OperatorSettings) -> None:
     settings.watching.reconnect_backoff = 0.1
     settings.queueing.idle_timeout = 1.0
     settings.queueing.exit_timeout = 0.5
+
+
+def end_without_start() -> None:
+    """The start failed, and the log has a sentence about it: let Kopf end without words of its own.
+
+    It would repeat the sentence, and Python would warn of a task that Kopf made for later and never runs.
+    """
+    logging.getLogger("kopf.activities.startup").setLevel(logging.CRITICAL)
+    warnings.filterwarnings("ignore", message="coroutine .* was never awaited", category=RuntimeWarning)
