@@ -114,16 +114,35 @@ async def test_a_write_without_an_end_does_not_keep_the_process(cluster: Embedde
     assert seconds < 5
 
 
-async def test_a_process_that_cannot_start_ends_with_a_sentence(cluster: EmbeddedCluster) -> None:
-    """Exit code 1, and the log names the reason."""
-    cluster.faults.fail("GET", "", status=403, times=100)
+async def failed_start(**variables: str) -> list[dict[str, Any]]:
+    """The log of a process that ends with exit code 1."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *RUN,
-        env=os.environ | QUICK | {"PYTHONPATH": "operator", "KUBECONFIG": "/nonexistent"},
+        env=os.environ | QUICK | {"PYTHONPATH": "operator"} | variables,
         stderr=asyncio.subprocess.PIPE,
     )
     _, log = await asyncio.wait_for(process.communicate(), 45)
-
     assert process.returncode == 1
-    assert b"operator_cannot_start" in log
+    return [json.loads(line) for line in log.splitlines()]
+
+
+async def test_a_process_that_cannot_start_ends_with_a_sentence() -> None:
+    """There is no kubeconfig: the log names the file."""
+    (only,) = await failed_start(KUBECONFIG="/nonexistent")
+
+    assert only["event"] == "operator_cannot_start"
+    assert "/nonexistent" in only["reason"]
+
+
+async def test_an_address_in_use_ends_the_process_with_a_sentence(cluster: EmbeddedCluster) -> None:
+    """Somebody else serves there: address and setting are named, and nothing else is complained of."""
+    async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as somebody:
+        host, port = somebody.sockets[0].getsockname()
+
+        log = await failed_start(DOVETAIL_LISTEN=f"{host}:{port}")
+
+    (trouble,) = [entry for entry in log if entry["level"] in ("warning", "error")]
+    assert trouble["event"] == "operator_cannot_start"
+    assert trouble["reason"] == (f"cannot listen at {host}:{port} (setting listen): address already in use")
+    assert not cluster.find("Lease", "dovetail", "kube-system")

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from dovetail.cli.app import app
-from dovetail.services.settings import Settings
+from dovetail.services.settings import Settings, read_address
 
 
 def test_each_setting_is_listed_as_flag_and_as_variable() -> None:
@@ -32,6 +32,11 @@ def test_the_environment_sets_what_flags_set(monkeypatch: pytest.MonkeyPatch) ->
         ("--resync-seconds", "soon", "resync-seconds"),
         ("--feature-gates", "DRANothing=true", "unknown feature gate 'DRANothing'"),
         ("--feature-gates", "DRADeviceTaints=yes", "true or false"),
+        ("--listen", "8080", "'8080' does not end in a colon and a port"),
+        ("--listen", "127.0.0.1:", "does not end in a colon and a port"),
+        ("--listen", "127.0.0.1:http", "does not end in a colon and a port"),
+        ("--listen", "127.0.0.1:65536", "does not end in a colon and a port from 1 to 65535"),
+        ("--listen", "::1:8080", "has to stand in brackets"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_flag(flag: str, value: str, words: str) -> None:
@@ -46,6 +51,16 @@ def test_names_of_schedulers_are_separated_by_commas() -> None:
     """Blanks around them do not count; the chart writes lists as JSON."""
     assert Settings(scheduler_names="a, b").schedulers == {"a", "b"}
     assert Settings(scheduler_names='["a", "b"]').schedulers == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [("127.0.0.1:8080", "127.0.0.1", 8080), ("[::1]:80", "::1", 80), (":8080", "", 8080)],
+)
+def test_an_address_is_host_and_port(text: str, host: str, port: int) -> None:
+    """An IPv6 address stands in brackets; without a host every address of the machine is meant."""
+    assert Settings(listen=text).listen == text
+    assert read_address(text) == (host, port)
 
 
 def test_an_unknown_setting_is_refused() -> None:

@@ -22,7 +22,8 @@ def run(**flags: Any) -> None:
     except ValidationError as error:
         first = error.errors()[0]
         flag = _flag(str(first["loc"][0])) if first["loc"] else "settings"
-        raise typer.BadParameter(f"{first['msg']}", param_hint=flag) from error
+        words = first["msg"].removeprefix("Value error, ")
+        raise typer.BadParameter(words, param_hint=flag) from error
     from dovetail.app import run as run_operator
 
     raise typer.Exit(run_operator(settings))

@@ -26,9 +26,15 @@ class Context:
         return self
 
     async def begin(self) -> None:
-        """Connect and start; raises where the cluster cannot be served."""
-        self.operation = await make_operation(self.settings, failed=self.fail, ready=self._be_ready)
-        await self.operation.begin()
+        """Connect and start; raises where the cluster cannot be served, and leaves nothing open then."""
+        operation = await make_operation(self.settings, failed=self.fail, ready=self._be_ready)
+        try:
+            await operation.begin()
+        except BaseException:
+            # Kopf does not clean up after a start that failed.
+            await operation.end()
+            raise
+        self.operation = operation
 
     async def end(self) -> None:
         """Stop, whatever was started."""

@@ -1,5 +1,6 @@
 """Whether the operator makes progress, and what keeps it from doing its work; served over HTTP."""
 
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from time import monotonic
@@ -7,10 +8,20 @@ from time import monotonic
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from dovetail.errors import DovetailError
 from dovetail.services.metrics import Metrics
+from dovetail.services.settings import read_address
 
 MIND_PATIENCE_SECONDS = 60.0
 """A decision ends within four seconds, and the first one in a large cluster a few seconds later."""
+
+
+class CannotListen(DovetailError):
+    """The address for health and metrics cannot be had; the message is the sentence for who runs Dovetail."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(f"cannot listen at {address} (setting listen): {reason}")
+        self.address = address
 
 
 @dataclass(slots=True)
@@ -52,18 +63,32 @@ class Health:
 
 
 async def serve_health(address: str, health: Health, metrics: Metrics) -> web.AppRunner | None:
-    """Serve /healthz, /readyz and /metrics at host:port until the runner is cleaned up."""
+    """Serve /healthz, /readyz and /metrics at host:port until the runner is cleaned up.
+
+    Without an address, nothing is served; raises `CannotListen` where the address cannot be had.
+    """
     if not address:
         return None
-    host, _, port = address.rpartition(":")
+    host, port = read_address(address)
     application = web.Application()
     application.router.add_get("/healthz", _answer(lambda: _liveness(health)))
     application.router.add_get("/readyz", _answer(lambda: _readiness(health)))
     application.router.add_get("/metrics", _exposition(metrics))
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, host.strip("[]"), int(port)).start()
+    try:
+        await web.TCPSite(runner, host, port).start()
+    except OSError as error:
+        await runner.cleanup()
+        raise CannotListen(address, _reason(error)) from error
     return runner
+
+
+def _reason(error: OSError) -> str:
+    """What the system says, without what asyncio adds to it; for a name that is not known, that."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno).lower()
+    return (error.strerror or str(error)).lower()
 
 
 def _liveness(health: Health) -> tuple[bool, str]:

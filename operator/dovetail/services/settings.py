@@ -98,6 +98,13 @@ class Settings(BaseSettings):
         read_gates(value)
         return value
 
+    @field_validator("listen")
+    @classmethod
+    def _address_is_whole(cls, value: str) -> str:
+        if value:
+            read_address(value)
+        return value
+
     @property
     def gates(self) -> Mapping[str, bool]:
         """The gates that are set by hand."""
@@ -126,3 +133,14 @@ def read_gates(text: str) -> dict[str, bool]:
             raise ValueError(f"feature gate {name} is true or false, not {value!r}")
         gates[name] = value == "true"
     return gates
+
+
+def read_address(text: str) -> tuple[str, int]:
+    """Read `host:port`, an IPv6 address in brackets; no host means every address of this machine."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r} does not end in a colon and a port from 1 to 65535")
+    bare = host.removeprefix("[").removesuffix("]")
+    if ":" in bare and host != f"[{bare}]":
+        raise ValueError(f"the IPv6 address in {text!r} has to stand in brackets, as in [::1]:8080")
+    return bare, int(port)
