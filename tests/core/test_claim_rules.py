@@ -1,41 +1,23 @@
 """Where the values of a constraint come from: the claim, mappings, drivers (design, section 3)."""
 
-from typing import Any
-
 import pytest
 
 from dovetail.core.outcome import DoesNotFit, RequestInvalid
 from tests.support.builders import (
     GPU,
     NIC,
+    Json,
     ask,
     claim,
     device,
     inventory,
     mapping,
     names,
+    parameters,
     request,
     sentence,
     slice_of,
 )
-
-Json = dict[str, Any]
-
-
-def cel(expression: str) -> Json:
-    """Selectors with one expression."""
-    return {"selectors": [{"cel": {"expression": expression}}]}
-
-
-def parameters(*rules: Json, requests: tuple[str, ...] = (), **more: Any) -> Json:
-    """Our own parameters in the configuration of a claim."""
-    body = {
-        "apiVersion": "dovetail.dev/v1alpha1",
-        "kind": "ClaimParameters",
-        "derivedAttributes": list(rules),
-        **more,
-    }
-    return {"requests": list(requests), "opaque": {"driver": "dovetail.dev", "parameters": body}}
 
 
 def test_a_claim_may_bring_its_own_mapping() -> None:

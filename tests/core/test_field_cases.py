@@ -16,8 +16,10 @@ from tests.support.builders import (
     GPU,
     NIC,
     NUMA,
+    Json,
     allocated,
     ask,
+    cel,
     claim,
     device,
     device_class,
@@ -32,8 +34,6 @@ from tests.support.builders import (
 
 SLICES = Path(__file__).parent.parent / "data" / "slices"
 ROOT = "resource.kubernetes.io/pcieRoot"
-
-Json = dict[str, Any]
 
 
 def published(*files: str) -> Iterator[Json]:
@@ -51,11 +51,6 @@ def world_of(*files: str, mappings: Mappings | None = None) -> tuple[Inventory, 
     for driver in {body["spec"]["driver"] for body in bodies}:
         made.put_class(device_class(driver))
     return made, next(body["spec"]["nodeName"] for body in bodies if "nodeName" in body["spec"])
-
-
-def cel(expression: str) -> Json:
-    """Selectors with one expression."""
-    return {"selectors": [{"cel": {"expression": expression}}]}
 
 
 # -- alignment ---------------------------------------------------------------------------------------

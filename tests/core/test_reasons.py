@@ -11,6 +11,7 @@ from tests.support.builders import (
     GPU,
     NIC,
     NUMA,
+    Json,
     ask,
     claim,
     device,
@@ -22,13 +23,6 @@ from tests.support.builders import (
 )
 
 ROOT = "resource.kubernetes.io/pcieRoot"
-
-Json = dict[str, Any]
-
-
-def cel(expression: str) -> Json:
-    """Selectors with one expression."""
-    return {"selectors": [{"cel": {"expression": expression}}]}
 
 
 def eight(name: str, driver: str, skip: int | None = None) -> Json:

@@ -1,7 +1,5 @@
 """Which claims are ours, and which of those kube-scheduler could allocate as well."""
 
-from typing import Any
-
 import pytest
 
 from dovetail.api.claims import ResourceClaim
@@ -9,6 +7,7 @@ from dovetail.core.features import Features
 from dovetail.core.ours import Ours, Unsupplied, judge_claim
 from dovetail.core.world import World
 from tests.planner.worlds import NUMA, Body, claim, devices, devices_spec, mapping, request, world_of
+from tests.support.builders import parameters
 
 GPU, NIC = "gpu.example.com", "nic.example.com"
 
@@ -21,12 +20,6 @@ def whose(world: World, spec: Body) -> Ours:
 def small(*more: Body, features: Features | None = None) -> World:
     """A mapping for numaNode, and a driver that publishes names of its own."""
     return world_of(mapping(), devices(GPU, "n1", [0]), *more, features=features, shipped=False)
-
-
-def parameters(**more: Any) -> list[Body]:
-    """Configuration for Dovetail."""
-    body = {"apiVersion": "dovetail.dev/v1alpha1", "kind": "ClaimParameters", **more}
-    return [{"opaque": {"driver": "dovetail.dev", "parameters": body}}]
 
 
 def test_a_claim_is_ours_by_the_attribute_of_a_mapping() -> None:
@@ -45,10 +38,10 @@ def test_a_claim_without_such_an_attribute_is_not_ours() -> None:
 
 def test_a_claim_is_ours_by_configuration_for_us() -> None:
     """kube-scheduler could allocate it as well (V-22), unless an attribute of its own keeps it from that."""
-    bare = devices_spec(match=None, config=parameters())
+    bare = devices_spec(match=None, config=[parameters()])
     assert whose(small(), bare) == Ours(ours=True, shared=True)
-    own = parameters(derivedAttributes=[{"name": "derived/x", "expression": "1"}])
-    assert whose(small(), devices_spec(match="derived/x", config=own)) == Ours(ours=True)
+    own = parameters({"name": "derived/x", "expression": "1"})
+    assert whose(small(), devices_spec(match="derived/x", config=[own])) == Ours(ours=True)
 
 
 @pytest.mark.parametrize(

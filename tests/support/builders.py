@@ -86,6 +86,22 @@ def request(name: str = "r", count: int = 1, *, driver: str = GPU, **more: Any) 
     return {"name": name, "exactly": exactly}
 
 
+def cel(expression: str) -> Json:
+    """Selectors with one expression."""
+    return {"selectors": [{"cel": {"expression": expression}}]}
+
+
+def parameters(*rules: Json, requests: tuple[str, ...] = (), **more: Any) -> Json:
+    """Our own parameters in the configuration of a claim."""
+    body = {
+        "apiVersion": "dovetail.dev/v1alpha1",
+        "kind": "ClaimParameters",
+        "derivedAttributes": list(rules),
+        **more,
+    }
+    return {"requests": list(requests), "opaque": {"driver": "dovetail.dev", "parameters": body}}
+
+
 def claim(
     *requests: Json,
     match: str | None = None,
