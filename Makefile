@@ -25,7 +25,7 @@ setup: $(STAMP) ## create .venv and install what the lock files name
 check: $(STAMP) ## lint and type-check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy operator tests e2e
+	$(BIN)/mypy operator tests e2e bench
 	$(BIN)/lint-imports
 
 .PHONY: go-programs
