@@ -13,9 +13,10 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -152,6 +153,26 @@ def report(results: Results, wishes: Wishes) -> list[Bar]:
     return bars
 
 
+def completed(measuring: Coroutine[Any, Any, Results]) -> Results | None:
+    """Run it to its end; where the control plane fails, say how, and give nothing."""
+    results = None
+    try:
+        results = asyncio.run(measuring)
+    except* HarnessError as errors:
+        # What fails within a task group arrives as a group, in as many layers as there are groups.
+        for error in _single(errors):
+            show.print(str(error), style="bold red", markup=False)
+    return results
+
+
+def _single(error: BaseException) -> Iterator[BaseException]:
+    if not isinstance(error, BaseExceptionGroup):
+        yield error
+        return
+    for inner in error.exceptions:
+        yield from _single(inner)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, report, and judge."""
     parser = argparse.ArgumentParser(prog="bench.e2e", description=(__doc__ or "").partition("\n")[0])
@@ -167,10 +188,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=REPORT, help="where the JSON goes")
     wish = parser.parse_args(arguments)
     wishes = Wishes(tuple(wish.sizes), wish.repeat, wish.native, wish.idle, wish.soak, wish.output)
-    try:
-        results = asyncio.run(bench(wishes))
-    except HarnessError as error:
-        show.print(str(error), style="bold red", markup=False)
+    results = completed(bench(wishes))
+    if results is None:
         return 2
     return 0 if all(bar.holds for bar in report(results, wishes)) else 1
 
