@@ -66,8 +66,7 @@ def run(settings: Settings) -> int:
     """Run the operator until it is told to stop; the answer is the exit code."""
     set_up_logging(form=settings.log_format, level=settings.log_level)
     try:
-        import uvloop
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as r: return r.run(operate(Context(settings)))
+        return asyncio.run(operate(Context(settings)))
     except KeyboardInterrupt:
         return 0
 
