@@ -94,4 +94,4 @@ class Reader:
 
     async def read_text(self, path: str) -> str:
         """Any other text, such as `/metrics`; asked once."""
-        return await self._wire.send_text("GET", path, timeout_seconds=LIST_TIMEOUT_SECONDS)
+        return await self._wire.read_text(path, timeout_seconds=LIST_TIMEOUT_SECONDS)

@@ -8,6 +8,7 @@ from random import randrange
 from typing import Any, Literal
 
 from dovetail.api.kinds import Kind
+from dovetail.cluster.json_text import read_json
 from dovetail.cluster.wire import Wire, failure
 from dovetail.errors import Unavailable
 
@@ -55,9 +56,9 @@ async def watch(wire: Wire, kind: Kind, since: str) -> AsyncGenerator[Sequence[E
 def _read(kind: Kind, line: bytes) -> Event:
     action = f"watching {kind.plural}"
     try:
-        told = json.loads(line)
+        told = read_json(line)
         if told["type"] == "ERROR":
-            raise failure(action, told["object"]["code"], json.dumps(told["object"]))
+            raise failure(action, told["object"]["code"], json.dumps(told["object"]).encode())
         return Event(told["type"], told["object"], str(told["object"]["metadata"]["resourceVersion"]))
     except (ValueError, KeyError, TypeError) as error:
         raise Unavailable(action, "the answer is no watch event") from error

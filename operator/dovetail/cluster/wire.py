@@ -1,6 +1,5 @@
 """One request to the API server: JSON in, JSON out, and every failure as one of Dovetail's errors."""
 
-import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
@@ -12,7 +11,7 @@ import aiohttp
 from kubernetes_asyncio.client import ApiClient
 from kubernetes_asyncio.client.exceptions import ApiException
 
-from dovetail.cluster.json_text import go_text
+from dovetail.cluster.json_text import go_text, read_json
 from dovetail.errors import (
     ClusterError,
     Conflict,
@@ -70,20 +69,20 @@ class Wire:
         Raises a subclass of `ClusterError`.
         `Unavailable` leaves open whether a write took place.
         """
-        text = await self.send_text(
-            method,
-            path,
-            query=query,
-            text=None if body is None else spell(body),
-            content_type=content_type,
-            timeout_seconds=timeout_seconds,
+        text = None if body is None else spell(body)
+        answer = await self._exchange(
+            method, path, query=query, text=text, content_type=content_type, timeout_seconds=timeout_seconds
         )
         try:
-            return json.loads(text)
+            return read_json(answer)
         except ValueError as error:
             raise Unavailable(f"{method} {path}", "the answer is no JSON") from error
 
-    async def send_text(
+    async def read_text(self, path: str, *, timeout_seconds: float | None = None) -> str:
+        """Ask for any text; errors as in `send`."""
+        return (await self._exchange("GET", path, timeout_seconds=timeout_seconds)).decode(errors="replace")
+
+    async def _exchange(
         self,
         method: str,
         path: str,
@@ -92,13 +91,12 @@ class Wire:
         text: str | None = None,
         content_type: str = JSON,
         timeout_seconds: float | None = None,
-    ) -> str:
-        """Send one request, with a body as it is, and return the answer as text; errors as in `send`."""
+    ) -> bytes:
         limit = aiohttp.ClientTimeout(total=timeout_seconds or self.timeout_seconds)
         target = f"{path}?{urlencode(query)}" if query else path
         with _failures_of(f"{method} {path}"):
             async with await self._request(method, target, text, limit, content_type) as response:
-                answer = await response.text()
+                answer = await response.read()
         _refuse_failure(f"{method} {path}", response, answer)
         return answer
 
@@ -115,7 +113,7 @@ class Wire:
         with _failures_of(f"GET {path}"):
             async with await self._request("GET", f"{path}?{urlencode(query)}", None, limit) as response:
                 if response.status >= HTTPStatus.BAD_REQUEST:
-                    _refuse_failure(f"GET {path}", response, await response.text())
+                    _refuse_failure(f"GET {path}", response, await response.read())
                 async for chunk in response.content.iter_any():
                     yield chunk
 
@@ -151,14 +149,14 @@ def _failures_of(action: str) -> Iterator[None]:
         raise Unavailable(action, str(error) or type(error).__name__) from error
 
 
-def _refuse_failure(action: str, response: aiohttp.ClientResponse, text: str) -> None:
+def _refuse_failure(action: str, response: aiohttp.ClientResponse, answer: bytes) -> None:
     if response.status >= HTTPStatus.BAD_REQUEST:
-        raise failure(action, response.status, text, response.headers.get("Retry-After"))
+        raise failure(action, response.status, answer, response.headers.get("Retry-After"))
 
 
-def failure(action: str, status: int, text: str, retry_after: str | None = None) -> ClusterError:
+def failure(action: str, status: int, answer: bytes, retry_after: str | None = None) -> ClusterError:
     """The error that an answer stands for; the only place that knows HTTP statuses."""
-    reason = _message(text)
+    reason = _message(answer)
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return Throttled(action, reason, _seconds(retry_after))
     if status == HTTPStatus.UNPROCESSABLE_ENTITY and "requires resource=" in reason:
@@ -173,13 +171,13 @@ def failure(action: str, status: int, text: str, retry_after: str | None = None)
     return kind(action, reason, status)
 
 
-def _message(text: str) -> str:
+def _message(answer: bytes) -> str:
     try:
-        answer = json.loads(text)
+        told = read_json(answer)
     except ValueError:
-        return text[:200]
-    message = answer.get("message") if isinstance(answer, dict) else None
-    return message if isinstance(message, str) else text[:200]
+        told = None
+    message = told.get("message") if isinstance(told, dict) else None
+    return message if isinstance(message, str) else answer.decode(errors="replace")[:200]
 
 
 def _seconds(retry_after: str | None) -> float:
