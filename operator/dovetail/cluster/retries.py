@@ -6,7 +6,7 @@ from typing import TypeVar
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
-from dovetail.errors import Throttled, Unavailable
+from dovetail.errors import ClusterError, Throttled, Unavailable
 
 T = TypeVar("T")
 
@@ -26,23 +26,29 @@ def _pause(state: RetryCallState) -> float:
 
 async def patiently(request: Callable[[], Awaitable[T]]) -> T:
     """Ask until there is an answer, or raise the last error: for requests that may be repeated."""
-    retrying = AsyncRetrying(
-        retry=retry_if_exception_type((Throttled, Unavailable)),
-        stop=stop_after_attempt(ATTEMPTS),
-        wait=_pause,
-        reraise=True,
-    )
-    return await retrying(_asked, request)
+    return await _until_answered(request, (Throttled, Unavailable))
 
 
 async def once_accepted(request: Callable[[], Awaitable[T]]) -> T:
     """Send until the server takes it up: only a 429 is repeated, since nothing has happened then."""
+    return await _until_answered(request, (Throttled,))
+
+
+async def _until_answered(request: Callable[[], Awaitable[T]], passing: tuple[type[ClusterError], ...]) -> T:
+    try:
+        # Hardly any request is repeated, and the machinery for it costs as much as a decision.
+        return await request()
+    except passing as error:
+        first: ClusterError | None = error
+
+    async def attempt() -> T:
+        nonlocal first
+        if first is not None:
+            failed, first = first, None
+            raise failed
+        return await request()
+
     retrying = AsyncRetrying(
-        retry=retry_if_exception_type(Throttled), stop=stop_after_attempt(ATTEMPTS), wait=_pause, reraise=True
+        retry=retry_if_exception_type(passing), stop=stop_after_attempt(ATTEMPTS), wait=_pause, reraise=True
     )
-    return await retrying(_asked, request)
-
-
-async def _asked(request: Callable[[], Awaitable[T]]) -> T:
-    # tenacity awaits only what it recognises as a coroutine function, which a lambda is not.
-    return await request()
+    return await retrying(attempt)
