@@ -10,7 +10,7 @@ from dovetail.api.kinds import CLAIM, POD
 from dovetail.api.pods import Pod
 from dovetail.cluster.pen import Pen
 from dovetail.cluster.reader import Reader
-from dovetail.core.generation import Adopt, Create, Impossible, Step, statuses_for
+from dovetail.core.generation import Adopt, Create, Impossible, statuses_for
 from dovetail.errors import Conflict, NotFound
 from dovetail.services.holdings import claim_names
 from dovetail.services.mind import Mind
@@ -72,10 +72,14 @@ class Generation:
         """
         if self._mode == "never" or not _has_templates(pod):
             return 0.0
-        # Asking is dear beside looking: most pods have all their claims when they are looked at again.
+        # Asking is dear beside looking: most pods have all their claims when they are looked at again,
+        # and a new pod, whose status does not name them, lacks some for certain.
+        if None in claim_names(pod).values() and (rest := self._rest_of_grace(pod)) > 0:
+            return rest
         steps = () if self._has_all(pod) else await self._mind.missing_claims(key_of(pod))
-        rest = self._rest_of_grace(pod, steps)
-        if rest > 0:
+        if not steps:
+            self._missing_since.pop(_marker(pod), None)
+        elif (rest := self._rest_of_grace(pod)) > 0:
             return rest
         made: dict[str, str] = {}
         for step in steps:
@@ -105,18 +109,14 @@ class Generation:
         )
         return all(claim is not None and _belongs_to(claim, pod) for claim in found)
 
-    def _rest_of_grace(self, pod: Json, steps: tuple[Step, ...]) -> float:
+    def _rest_of_grace(self, pod: Json) -> float:
         """How long the longest-missing claim is still left to kube-controller-manager.
 
         While that makes other claims it may be working off a burst, and is given more time, but not for ever.
         """
-        marker = (key_of(pod), pod["metadata"]["uid"])
-        if not steps:
-            self._missing_since.pop(marker, None)
-            return 0.0
         if self._mode == "always":
             return 0.0
-        since = self._missing_since.setdefault(marker, self._clock())
+        since = self._missing_since.setdefault(_marker(pod), self._clock())
         patience = min(max(since, self._others_made_at), since + (LONGEST_GRACES - 1) * self._grace)
         return patience + self._grace - self._clock()
 
@@ -160,6 +160,10 @@ class Generation:
             # The pod went, or another took its name: the claim goes with its owner.
             return
         self._picture.see(POD, answer)
+
+
+def _marker(pod: Json) -> tuple[Key, str]:
+    return (key_of(pod), pod["metadata"]["uid"])
 
 
 def _has_templates(pod: Mapping[str, Any]) -> bool:

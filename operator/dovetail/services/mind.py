@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
-DRAIN_AFTER_SECONDS = 0.005
+DRAIN_AFTER_SECONDS = 0.02
 """Changes come in bursts: the thread is woken once for what arrives within this time."""
 
 

@@ -66,7 +66,7 @@ class Reconciler:
             elif meaning.effect is Effect.CONSUMERS and kind is POD:
                 self._mark_pods(self._sharing_with(meaning.key))
         if any(meaning.effect is Effect.EVERYONE for meaning in meanings):
-            self._pods.queue.mark_in_turn(self._serving.waiting)
+            self._pods.queue.mark_in_turn(tuple(self._serving.waiting))
 
     def look_at_everything(self) -> None:
         """After a start, a change of leadership or a long time: nothing rests on an event that got lost."""

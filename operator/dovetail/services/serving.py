@@ -1,8 +1,7 @@
 """One pod from its first sight to its node: what it lacks is made, decided, written and said."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import structlog
 
@@ -33,6 +32,7 @@ from dovetail.services.holdings import claims_of, is_bound, is_satisfied, lackin
 from dovetail.services.metrics import Metrics
 from dovetail.services.mind import Mind, Verdict
 from dovetail.services.nominations import Nominations
+from dovetail.services.notebook import Notebook, Notes
 from dovetail.services.notices import Notices
 from dovetail.services.picture import Json, Key, Picture, key_of, version_of
 from dovetail.services.quarantine import Quarantine
@@ -60,22 +60,6 @@ QUARANTINE_PAUSE_SECONDS = 0.5
 NOT_GATED = "NotGated"
 FEATURE_GATE_OFF = "FeatureGateOff"
 WRITE_REFUSED = "WriteRefused"
-
-
-@dataclass(slots=True)
-class _Notes:
-    """What is remembered about a pod between two looks."""
-
-    uid: str
-    unsettled: tuple[Key, ...] = ()
-    waits_for: str = ""
-    since: float = 0.0
-    cuts: int = 0
-    warned: bool = False
-    gave_way: bool = False
-    unreserved_since: float | None = None
-    given: set[Key] = field(default_factory=set)
-    """Claims that were written for the pod: its status may name them only later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +96,12 @@ class Serving:
 
     tools: Tools
     look_again: Callable[[Key, float], None]
-    _notes: dict[Key, _Notes] = field(default_factory=dict)
+    _notebook: Notebook = field(default_factory=Notebook)
 
     @property
-    def waiting(self) -> dict[Key, str]:
+    def waiting(self) -> Mapping[Key, str]:
         """The pods that wait, with the reason."""
-        return {key: notes.waits_for for key, notes in self._notes.items() if notes.waits_for}
+        return self._notebook.waiting
 
     def reasons(self) -> list[str]:
         """Why pods wait, one entry for each."""
@@ -125,7 +109,7 @@ class Serving:
 
     def forget(self, key: Key) -> None:
         """The pod is gone."""
-        self._notes.pop(key, None)
+        self._notebook.forget(key)
         for part in (
             self.tools.generation,
             self.tools.conditions,
@@ -140,9 +124,9 @@ class Serving:
         """Bring one pod as far as it can go now."""
         pod = self.tools.picture.find(POD, key)
         if pod is None or is_done(pod) or pod["metadata"].get("deletionTimestamp"):
-            self._notes.pop(key, None)
+            self._notebook.forget(key)
             return
-        notes = self._notes_of(key, pod)
+        notes = self._notebook.about(key, pod)
         if self.tools.retraction.is_under_way(key):
             return
         if seconds := self.tools.retraction.rest(key):
@@ -163,7 +147,7 @@ class Serving:
         else:
             await self._decide(key, pod, notes)
 
-    async def _restore(self, key: Key, pod: Json, notes: _Notes) -> None:
+    async def _restore(self, key: Key, pod: Json, notes: Notes) -> None:
         """A pod got its node while its reservation was taken away: unless others do, we restore it."""
         held = lacking_reservation(self.tools.picture, pod)
         if not held:
@@ -177,13 +161,13 @@ class Serving:
         await self.tools.writer.restore(pod, held)
         log.info("reservation_restored", claims=len(held))
 
-    async def _served_already(self, key: Key, pod: Json, notes: _Notes) -> None:
-        notes.waits_for = ""
+    async def _served_already(self, key: Key, pod: Json, notes: Notes) -> None:
+        notes.go_on()
         await self.tools.conditions.served(pod, "every claim has its devices")
         if seconds := self.tools.retraction.watch(key, pod):
             self.look_again(key, seconds)
 
-    async def _decide(self, key: Key, pod: Json, notes: _Notes) -> None:
+    async def _decide(self, key: Key, pod: Json, notes: Notes) -> None:
         # Where kube-scheduler has made room for the pod, what spoke against the node is over (V-20).
         nominated = self.tools.nominations.node(key)
         avoided = self.tools.avoidance.nodes(key) - {nominated}
@@ -201,7 +185,7 @@ class Serving:
             notes.cuts = 0
         match decision:
             case Place():
-                notes.waits_for = ""
+                notes.go_on()
                 await self._give(key, pod, notes, verdict, ungates=decision.ungate, node=decision.node)
             case Reserve():
                 await self._join(key, pod, notes, verdict, decision)
@@ -221,10 +205,10 @@ class Serving:
                 )
                 await self._tell(key, pod, notes, reason, sentence)
             case NotOurs() | Nothing():
-                notes.waits_for = ""
+                notes.go_on()
 
     async def _give(
-        self, key: Key, pod: Json, notes: _Notes, verdict: Verdict, *, ungates: bool, node: str | None
+        self, key: Key, pod: Json, notes: Notes, verdict: Verdict, *, ungates: bool, node: str | None
     ) -> None:
         """Write what was decided, look once more for clashes, and open the gate last."""
         self._warn_ungated(pod, notes)
@@ -254,14 +238,14 @@ class Serving:
             self.look_again(key, seconds)
             return
         log.info("pod_allocated", node=node, claims=len(verdict.claims), seconds=round(verdict.seconds, 4))
-        notes.waits_for = ""
+        notes.go_on()
         await self.tools.conditions.served(pod, f"every claim has its devices, on node {node or 'any'}")
         if ungates:
             await ungate(self.tools.pen, pod, self.tools.picture)
         if not is_bound(pod) and (seconds := self.tools.retraction.watch(key, pod)):
             self.look_again(key, seconds)
 
-    async def _do_without(self, key: Key, pod: Json, notes: _Notes, dropped: tuple[Dropped, ...]) -> None:
+    async def _do_without(self, key: Key, pod: Json, notes: Notes, dropped: tuple[Dropped, ...]) -> None:
         """What the API server did not keep whole is taken back, and decided anew without the gate."""
         sentence = await self.tools.gates_off.learn(dropped)
         await self._tell(key, pod, notes, FEATURE_GATE_OFF, sentence)
@@ -278,7 +262,7 @@ class Serving:
         written = [self.tools.picture.find(CLAIM, key) for key in verdict.claims]
         await self.tools.rereading.catch_up(max((version_of(body) or 0 for body in written), default=0))
 
-    async def _join(self, key: Key, pod: Json, notes: _Notes, verdict: Verdict, decision: Reserve) -> None:
+    async def _join(self, key: Key, pod: Json, notes: Notes, verdict: Verdict, decision: Reserve) -> None:
         """Add the pod to claims that have their devices already.
 
         An ungated pod without a node is left to kube-scheduler, which reserves by itself (R4, S61).
@@ -316,18 +300,17 @@ class Serving:
             found |= self.tools.clashes.others(key_of(claim), claims.devices_of(claim))
         return found
 
-    async def _waits(self, key: Key, pod: Json, notes: _Notes, reason: Reason, sentence: str) -> None:
+    async def _waits(self, key: Key, pod: Json, notes: Notes, reason: Reason, sentence: str) -> None:
         """Somebody else has to act. Claims that are late by less than a few seconds are no news."""
         if reason is Reason.CLAIMS_NOT_CREATED:
-            if notes.waits_for != reason:
-                notes.waits_for, notes.since = reason, self.tools.clock()
+            notes.wait(reason, self.tools.clock())
             rest = notes.since + CLAIMS_LATE_SECONDS - self.tools.clock()
             if rest > 0:
                 self.look_again(key, rest)
                 return
         await self._refuse(key, pod, notes, reason, sentence)
 
-    async def _refuse(self, key: Key, pod: Json, notes: _Notes, reason: str, sentence: str) -> None:
+    async def _refuse(self, key: Key, pod: Json, notes: Notes, reason: str, sentence: str) -> None:
         """Say why the pod waits; what it holds of an attempt that cannot be completed is given back."""
         await self._tell(key, pod, notes, reason, sentence)
         if is_gated(pod) and self._holds_a_part(pod):
@@ -335,7 +318,7 @@ class Serving:
         if seconds := self.tools.avoidance.seconds_left(key):
             self.look_again(key, seconds)
 
-    def _given(self, pod: Json, notes: _Notes) -> list[Json]:
+    def _given(self, pod: Json, notes: Notes) -> list[Json]:
         """The pod's claims that Dovetail allocated."""
         found = {key_of(claim): claim for claim in claims_of(self.tools.picture, pod)}
         for key in notes.given:
@@ -358,9 +341,8 @@ class Serving:
             for claim in mine
         )
 
-    async def _tell(self, key: Key, pod: Json, notes: _Notes, reason: str, sentence: str) -> None:
-        if notes.waits_for != reason:
-            notes.waits_for, notes.since = reason, self.tools.clock()
+    async def _tell(self, key: Key, pod: Json, notes: Notes, reason: str, sentence: str) -> None:
+        if notes.wait(reason, self.tools.clock()):
             log.info("pod_waits", reason=reason, sentence=sentence)
             self.tools.notices.say(pod, "Warning", reason, sentence)
             for claim in claims_of(self.tools.picture, pod):
@@ -369,7 +351,7 @@ class Serving:
         if seconds := await self.tools.conditions.wait(pod, reason, sentence):
             self.look_again(key, seconds)
 
-    def _warn_ungated(self, pod: Json, notes: _Notes) -> None:
+    def _warn_ungated(self, pod: Json, notes: Notes) -> None:
         """Once per pod: without the gate kube-scheduler works against us (V-15)."""
         if notes.warned or notes.given or is_gated(pod) or is_bound(pod):
             return
@@ -387,13 +369,7 @@ class Serving:
         pod = self.tools.picture.find(POD, key)
         if pod is None or not isinstance(error, Forbidden | Rejected):
             return
-        notes = self._notes_of(key, pod)
+        notes = self._notebook.about(key, pod)
         await self._tell(
             key, pod, notes, WRITE_REFUSED, f"the API server refuses what Dovetail writes: {error}"
         )
-
-    def _notes_of(self, key: Key, pod: dict[str, Any]) -> _Notes:
-        notes = self._notes.get(key)
-        if notes is None or notes.uid != pod["metadata"]["uid"]:
-            notes = self._notes[key] = _Notes(pod["metadata"]["uid"])
-        return notes
