@@ -161,6 +161,33 @@ async def test_an_earlier_timer_wins() -> None:
     queue.forget(A)
 
 
+async def test_one_look_is_enough_for_the_marks_of_a_patient_pod() -> None:
+    """It comes when the patience is over, however often the pod is marked meanwhile; others come at once."""
+    queue = Waiting(lambda key: (0, "", *key), patience=lambda key: 0.05 if key == A else 0.0)
+    for _ in range(100):
+        queue.mark(A)
+    queue.mark(B)
+
+    order = [await asyncio.wait_for(queue.next(), 1) for _ in range(2)]
+    queue.done(A)
+
+    assert order == [B, A]
+    assert not len(queue)
+
+
+async def test_patience_that_is_lost_is_not_waited_for() -> None:
+    """A pod that had everything, and lacks something now, is looked at now."""
+    patience = {A: 3600.0}
+    queue = Waiting(lambda key: (0, "", *key), patience=lambda key: patience.get(key, 0.0))
+    queue.mark(A)
+
+    patience.clear()
+    queue.mark(A)
+
+    assert await asyncio.wait_for(queue.next(), 1) == A
+    queue.forget(A)
+
+
 def test_a_pacer_lets_a_burst_pass_and_then_one_at_a_time() -> None:
     """After the burst each pass waits for the pause; a quiet time earns the burst anew."""
     now = 0.0

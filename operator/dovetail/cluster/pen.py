@@ -11,6 +11,9 @@ from dovetail.errors import Rejected
 
 FIELD_MANAGER = "dovetail"
 
+_OURS = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Ignore"}
+"""Fields that the server does not know are dropped in any case; that it warns of them costs it time."""
+
 Json = Mapping[str, Any]
 
 _UNCHANGEABLE = ("field is immutable", "field cannot be modified once set")
@@ -112,7 +115,7 @@ class Pen:
         query: Mapping[str, str] | None = None,
         spell: Callable[[object], str] = go_text,
     ) -> dict[str, Any]:
-        managed = {"fieldManager": FIELD_MANAGER} if method != "DELETE" else {}
+        ours = _OURS if method != "DELETE" else {}
 
         async def send() -> dict[str, Any]:
             self._permit()
@@ -120,7 +123,7 @@ class Pen:
             answer: dict[str, Any] = await self._wire.send(
                 method,
                 path,
-                query={**managed, **(query or {})},
+                query={**ours, **(query or {})},
                 body=body,
                 content_type=content_type,
                 spell=spell,

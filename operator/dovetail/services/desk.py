@@ -33,6 +33,7 @@ class Desk:
         urgency: Callable[[Key], Urgency],
         workers: int,
         metrics: Metrics,
+        patience: Callable[[Key], float] = lambda _: 0.0,
         on_failure: Callable[[Key, DovetailError], Awaitable[None]] | None = None,
     ) -> None:
         self._name = name
@@ -43,7 +44,7 @@ class Desk:
         self._open = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._pauses: dict[Key, float] = {}
-        self.queue = Waiting(urgency)
+        self.queue = Waiting(urgency, patience)
 
     def open(self, is_open: bool = True) -> None:
         """Begin, or pause: what is under way is finished either way."""

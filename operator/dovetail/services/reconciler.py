@@ -11,13 +11,17 @@ from dovetail.core.world import Effect
 from dovetail.services import claims
 from dovetail.services.consumers import Consumers, is_of_interest, uses_of
 from dovetail.services.desk import Desk
-from dovetail.services.picture import Change, Json, Key, Picture
+from dovetail.services.holdings import is_satisfied
+from dovetail.services.picture import Change, Json, Key, Picture, key_of
 from dovetail.services.release import Release, is_done
 from dovetail.services.retraction import Retraction
 from dovetail.services.serving import Serving
 from dovetail.services.waiting import Urgency
 
 log = structlog.get_logger(__name__)
+
+SETTLED_SECONDS = 1.0
+"""A pod with its devices is bound, run and reported within seconds: one look is enough for all of it."""
 
 _KINDS: Mapping[str, Kind] = {kind.name: kind for kind in WATCHED}
 
@@ -74,7 +78,7 @@ class Reconciler:
             (pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in self._picture.all(POD)
         )
         for claim in self._picture.all(CLAIM):
-            self._claims.queue.mark((claim["metadata"]["namespace"], claim["metadata"]["name"]))
+            self._mark_claim(claim)
 
     def look_again(self, key: Key, seconds: float) -> None:
         """Look at a pod after a while."""
@@ -91,6 +95,11 @@ class Reconciler:
         if pod is None:
             return (0, "", *key)
         return (-int(pod["spec"].get("priority") or 0), pod["metadata"].get("creationTimestamp") or "", *key)
+
+    def patience(self, key: Key) -> float:
+        """How long a pod that has everything can wait for a look: some more changes are under way then."""
+        pod = self._picture.find(POD, key)
+        return SETTLED_SECONDS if pod is not None and is_satisfied(self._picture, pod) else 0.0
 
     def _mark_pods(self, keys: Iterable[Key]) -> None:
         for key in keys:
@@ -123,13 +132,17 @@ class Reconciler:
             if kind is CLAIM:
                 self._claims.queue.mark(key)
 
+    def _mark_claim(self, claim: Json) -> None:
+        if self._release.is_due(claim):
+            self._claims.queue.mark(key_of(claim))
+
     def _follow_claim(self, change: Change) -> None:
         before, after = change.before, change.after
         if after is None:
             self._release.forget(change.key)
             self._claims.forget(change.key)
         else:
-            self._claims.queue.mark(change.key)
+            self._mark_claim(after)
         users = self._consumers.of(CLAIM, change.key) | self._reserving(before) | self._reserving(after)
         owner = _owner_name(after or before)
         if owner is not None:

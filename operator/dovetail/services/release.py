@@ -47,7 +47,7 @@ class Release:
         Returns after how many seconds to look again; 0 where nothing is due.
         """
         claim = self._picture.find(CLAIM, key)
-        if claim is None or self._mode == "never" or not self._is_due(claim):
+        if claim is None or not self.is_due(claim):
             self._overdue.pop(key, None)
             return 0.0
         rest = self._rest_of_grace(key, claim)
@@ -77,9 +77,9 @@ class Release:
             self._overdue[key] = (version, since)
         return since + self._grace - self._clock()
 
-    def _is_due(self, claim: Json) -> bool:
-        """Whether there is anything to do, as far as the picture shows."""
-        if EXTENDED_RESOURCE_CLAIM in (claim["metadata"].get("annotations") or {}):
+    def is_due(self, claim: Json) -> bool:
+        """Whether there is anything to do for a claim, as far as the picture shows."""
+        if self._mode == "never" or EXTENDED_RESOURCE_CLAIM in (claim["metadata"].get("annotations") or {}):
             return False
         entries = _entries(claim)
         if any(self._seems_done(claim, entry) for entry in entries):

@@ -51,8 +51,12 @@ class Waiting:
     so that one pod is never served twice at a time and no mark is lost.
     """
 
-    def __init__(self, urgency: Callable[[Key], Urgency]) -> None:
+    def __init__(
+        self, urgency: Callable[[Key], Urgency], patience: Callable[[Key], float] = lambda _: 0.0
+    ) -> None:
+        """`patience` says how many seconds a look may wait, so that one look serves several marks."""
         self._urgency = urgency
+        self._patience = patience
         self._heap: list[tuple[Urgency, Key]] = []
         self._marked: set[Key] = set()
         self._busy: set[Key] = set()
@@ -84,11 +88,11 @@ class Waiting:
             self.mark(key)
 
     def mark(self, key: Key) -> None:
-        """Look at the pod as soon as possible."""
+        """Look at the pod as soon as possible, or as soon as its patience is over."""
         if key in self._busy:
             self._again.add(key)
         elif key not in self._marked:
-            wait = self._rest_of_hold(key) or self._pacer.delay(key)
+            wait = self._rest_of_hold(key) or self._patience(key) or self._pacer.delay(key)
             if wait > 0:
                 self.mark_later(key, wait)
             else:
