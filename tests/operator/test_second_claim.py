@@ -79,3 +79,27 @@ async def test_both_claims_go_with_the_pod(cluster: EmbeddedCluster, operator: O
 
     for name in (first["metadata"]["name"], "second"):
         await cluster.wait_gone("ResourceClaim", name)
+
+
+async def test_a_claim_that_the_pod_does_not_name_yet_gets_no_devices(
+    cluster: EmbeddedCluster, operator: OperatorStarter
+) -> None:
+    """kube-controller-manager may still make, and name, another one: only then is it known which counts."""
+    cluster.load(*pairs(2))
+    await operator(claim_generation="never")
+    waiting = cluster.create(pod("p"))
+    unnamed = claim("first")
+    unnamed["metadata"] |= {
+        "ownerReferences": [OWNER | {"uid": waiting["metadata"]["uid"]}],
+        "annotations": {"resource.kubernetes.io/pod-claim-name": "devices"},
+    }
+    cluster.create(unnamed)
+    cluster.create(claim("others"))
+    cluster.create(pod("other", claim="others"))
+    await cluster.wait_for("Pod", running_pod("other"))
+
+    make_second(cluster, waiting)
+    await cluster.wait_for("Pod", running_pod("p"))
+
+    assert "allocation" not in cluster.get("ResourceClaim", "first").get("status", {})
+    assert "allocation" in cluster.get("ResourceClaim", "second")["status"]

@@ -28,7 +28,7 @@ from dovetail.services.conditions import Conditions
 from dovetail.services.gates import is_gated, ungate
 from dovetail.services.gates_off import GatesOff
 from dovetail.services.generation import Generation
-from dovetail.services.holdings import claims_of, is_bound, is_satisfied, lacking_reservation
+from dovetail.services.holdings import claim_names, claims_of, is_bound, is_satisfied, lacking_reservation
 from dovetail.services.metrics import Metrics
 from dovetail.services.mind import Mind, Verdict
 from dovetail.services.nominations import Nominations
@@ -184,6 +184,9 @@ class Serving:
         if not isinstance(decision, Cut):
             notes.cuts = 0
         match decision:
+            case Place() if unnamed := self._unnamed(pod, verdict):
+                self.tools.mind.withdraw(verdict.claims.keys())
+                await self._waits(key, pod, notes, Reason.CLAIMS_NOT_CREATED, unnamed)
             case Place():
                 notes.go_on()
                 await self._give(key, pod, notes, verdict, ungates=decision.ungate, node=decision.node)
@@ -299,6 +302,17 @@ class Serving:
         for claim in held:
             found |= self.tools.clashes.others(key_of(claim), claims.devices_of(claim))
         return found
+
+    @staticmethod
+    def _unnamed(pod: Json, verdict: Verdict) -> str:
+        """A sentence where a claim was made for the pod and its status does not name it yet.
+
+        kube-scheduler waits for the name as well, and kube-controller-manager may yet make, and name,
+        another claim, where it did not hear of the first (G22).
+        """
+        named = claim_names(pod).values()
+        missing = sorted(name for _, name in verdict.claims if name not in named)
+        return f"Claim {missing[0]!r} exists, and the pod's status does not name it yet." if missing else ""
 
     async def _waits(self, key: Key, pod: Json, notes: Notes, reason: Reason, sentence: str) -> None:
         """Somebody else has to act. Claims that are late by less than a few seconds are no news."""
