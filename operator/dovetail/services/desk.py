@@ -89,7 +89,9 @@ class Desk:
             await self._serve(key)
             self._pauses.pop(key, None)
         except NotLeading:
+            # A Lease that is renewed late is ours again without a turn that would look at everything.
             log.debug("not_leading")
+            self.queue.hold(key, self._pause(key))
         except DovetailError as error:
             await self._fail(key, error)
         except Exception as error:
