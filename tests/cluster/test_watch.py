@@ -1,7 +1,7 @@
 """A watch tells what happened after a version, and every way in which it ends is an error of its own."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,7 @@ from dovetail.cluster.watch import Event
 from dovetail.cluster.wire import Wire
 from dovetail.embedded import EmbeddedCluster
 from dovetail.errors import Forbidden, Gone, Unavailable
-
-KUBECONFIG = """
-apiVersion: v1
-kind: Config
-current-context: only
-contexts: [{{name: only, context: {{cluster: only, user: only}}}}]
-clusters: [{{name: only, cluster: {{server: {server}}}}}]
-users: [{{name: only, user: {{token: any}}}}]
-"""
+from tests.support.servers import answering, write_kubeconfig
 
 CHARACTERS = "größer ☃ \u2028"
 
@@ -56,7 +48,7 @@ async def _until(wire: Wire, since: str, name: str) -> list[Event]:
 
 async def _first(wire: Wire, since: str = "1") -> Sequence[Event]:
     async with aclosing(Reader(wire).watch(POD, since)) as batches:
-        return await anext(batches)
+        return await anext(events async for events in batches if events)
 
 
 def _pod(name: str, text: str = "") -> dict[str, Any]:
@@ -155,33 +147,15 @@ async def test_an_answer_that_is_no_event_is_a_failure(
     line: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A proxy's error page does not end the operator, and is no news either."""
-    async with _answering(line + b"\n") as server:
-        kubeconfig = tmp_path / "kubeconfig"
-        kubeconfig.write_text(KUBECONFIG.format(server=server))
-        monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(body=line + b"\n")
+
+    async with answering(answer) as server:
+        monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "kubeconfig", server)))
         wire = Wire(await connect(), timeout_seconds=5)
         try:
             with pytest.raises(Unavailable, match="no watch event"):
                 await _first(wire)
         finally:
             await wire.close()
-
-
-@asynccontextmanager
-async def _answering(body: bytes) -> AsyncIterator[str]:
-    """A server that gives every question the same answer."""
-
-    async def answer(_: web.Request) -> web.Response:
-        return web.Response(body=body)
-
-    application = web.Application()
-    application.router.add_get("/{path:.*}", answer)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        host, port = runner.addresses[0][:2]
-        yield f"http://{host}:{port}"
-    finally:
-        await runner.cleanup()

@@ -102,6 +102,17 @@ async def connect() -> ApiClient:
     return client
 
 
+async def renew(client: ApiClient) -> None:
+    """Give a client the token that is valid now; raises `Unavailable` where none can be read.
+
+    Tokens of a kubeconfig come from a program, a file or the text itself, and are read once by the client.
+    """
+    now = await read_configuration()
+    client.configuration.api_key = now.api_key
+    client.configuration.api_key_prefix = now.api_key_prefix
+    client.configuration.refresh_api_key_hook = now.refresh_api_key_hook
+
+
 async def read_credentials() -> Credentials:
     """The same connection in the words of another client; read again when it has expired."""
     configuration = await read_configuration()

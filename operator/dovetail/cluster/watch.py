@@ -36,6 +36,7 @@ class Event:
 async def watch(wire: Wire, kind: Kind, since: str) -> AsyncGenerator[Sequence[Event], None]:
     """What happens to all objects of a kind after a version, until the server ends the watch.
 
+    The first batch is empty, and comes when the server has taken up the watch.
     Raises `Gone` where the server does not remember the version (list again),
     and other `ClusterError`s where watching fails; a connection that breaks or falls silent is `Unavailable`.
     """
@@ -49,8 +50,7 @@ async def watch(wire: Wire, kind: Kind, since: str) -> AsyncGenerator[Sequence[E
     async with aclosing(wire.stream(kind.path(), query=query, silence_seconds=SILENCE_SECONDS)) as chunks:
         async for chunk in chunks:
             *lines, rest = (rest + chunk).split(b"\n")
-            if events := [_read(kind, line) for line in lines if line]:
-                yield events
+            yield [_read(kind, line) for line in lines if line]
 
 
 def _read(kind: Kind, line: bytes) -> Event:

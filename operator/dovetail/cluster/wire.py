@@ -1,9 +1,11 @@
 """One request to the API server: JSON in, JSON out, and every failure as one of Dovetail's errors."""
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
 from http import HTTPStatus
+from time import monotonic
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,6 +13,7 @@ import aiohttp
 from kubernetes_asyncio.client import ApiClient
 from kubernetes_asyncio.client.exceptions import ApiException
 
+from dovetail.cluster.connection import renew
 from dovetail.cluster.json_text import go_text, read_json
 from dovetail.errors import (
     ClusterError,
@@ -30,6 +33,9 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 DEFAULT_RETRY_AFTER_SECONDS = 1.0
 
+RENEWAL_PAUSE_SECONDS = 5.0
+"""Credentials that are refused are read again at most this often."""
+
 _SERVER_ERROR = 500
 _OTHER_OBJECT = re.compile(r"metadata\.uid: Invalid value: .*: field is immutable")
 _BY_STATUS: Mapping[int, type[ClusterError]] = {
@@ -47,6 +53,8 @@ class Wire:
     def __init__(self, client: ApiClient, *, timeout_seconds: float) -> None:
         self._client = client
         self.timeout_seconds = timeout_seconds
+        self._renewal = asyncio.Lock()
+        self._renewed_at = float("-inf")
 
     async def close(self) -> None:
         """Close all connections."""
@@ -94,26 +102,55 @@ class Wire:
     ) -> bytes:
         limit = aiohttp.ClientTimeout(total=timeout_seconds or self.timeout_seconds)
         target = f"{path}?{urlencode(query)}" if query else path
-        with _failures_of(f"{method} {path}"):
-            async with await self._request(method, target, text, limit, content_type) as response:
-                answer = await response.read()
+        asked_at = monotonic()
+        response, answer = await self._ask(method, target, text, limit, content_type)
+        if response.status == HTTPStatus.UNAUTHORIZED and await self._renew(asked_at):
+            # Nothing has happened yet, so that a write may be sent again as well.
+            response, answer = await self._ask(method, target, text, limit, content_type)
         _refuse_failure(f"{method} {path}", response, answer)
         return answer
+
+    async def _ask(
+        self, method: str, target: str, text: str | None, limit: aiohttp.ClientTimeout, content_type: str
+    ) -> tuple[aiohttp.ClientResponse, bytes]:
+        with _failures_of(f"{method} {target.partition('?')[0]}"):
+            async with await self._request(method, target, text, limit, content_type) as response:
+                return response, await response.read()
+
+    async def _renew(self, asked_at: float) -> bool:
+        """Read the credentials again: tokens expire. False where that was in vain, or done a moment ago."""
+        async with self._renewal:
+            if self._renewed_at > asked_at:
+                return True
+            if monotonic() - self._renewed_at < RENEWAL_PAUSE_SECONDS:
+                return False
+            self._renewed_at = monotonic()
+            try:
+                await renew(self._client)
+            except Unavailable:
+                return False
+            return True
 
     async def stream(
         self, path: str, *, query: Mapping[str, str], silence_seconds: float
     ) -> AsyncGenerator[bytes, None]:
         """Ask for an answer without end, and hand it on piece by piece as it arrives; errors as in `send`.
 
+        The first piece is empty, and comes when the server has agreed to answer.
         Nothing for `silence_seconds` is `Unavailable`.
         """
         limit = aiohttp.ClientTimeout(
             total=None, sock_connect=self.timeout_seconds, sock_read=silence_seconds
         )
         with _failures_of(f"GET {path}"):
+            asked_at = monotonic()
             async with await self._request("GET", f"{path}?{urlencode(query)}", None, limit) as response:
+                if response.status == HTTPStatus.UNAUTHORIZED:
+                    # Whoever asks again is known then.
+                    await self._renew(asked_at)
                 if response.status >= HTTPStatus.BAD_REQUEST:
                     _refuse_failure(f"GET {path}", response, await response.read())
+                yield b""
                 async for chunk in response.content.iter_any():
                     yield chunk
 

@@ -9,6 +9,7 @@ import structlog
 from dovetail.api.kinds import OPTIONAL, WATCHED, Kind
 from dovetail.cluster.reader import Reader
 from dovetail.errors import ClusterError, NotFound
+from dovetail.services.echoes import Echoes
 from dovetail.services.metrics import Metrics
 from dovetail.services.picture import Json, Picture
 
@@ -31,11 +32,13 @@ class Healing:
         *,
         reader: Reader,
         picture: Picture,
+        echoes: Echoes,
         metrics: Metrics,
         resync_seconds: float,
     ) -> None:
         self._reader = reader
         self._picture = picture
+        self._echoes = echoes
         self._metrics = metrics
         self._resync = resync_seconds
         self._healed: Callable[[], None] = lambda: None
@@ -113,6 +116,8 @@ class Healing:
         items: tuple[Json, ...] = listing.items
         vanished = self._picture.heal(kind, items, listing.resource_version)
         self._listed_at[kind] = listing.resource_version
+        if listing.resource_version.isdecimal():
+            self._echoes.heard(kind, int(listing.resource_version))
         if vanished:
             self._metrics.vanished.labels(kind.name).inc(vanished)
             log.info("vanished_unseen", kind=kind.name, objects=vanished)

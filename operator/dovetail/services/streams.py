@@ -14,7 +14,7 @@ import structlog
 from dovetail.api.kinds import CLAIM, POD, Kind
 from dovetail.cluster.reader import Reader
 from dovetail.cluster.watch import Event
-from dovetail.errors import ClusterError, Gone
+from dovetail.errors import ClusterError, Gone, Throttled
 from dovetail.services.healing import Healing
 
 log = structlog.get_logger(__name__)
@@ -24,6 +24,9 @@ STREAMED: tuple[Kind, ...] = (POD, CLAIM)
 
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 5.0
+
+LONGEST_WISH_SECONDS = 30.0
+"""A server that asks for more patience (429) is asked all the same."""
 
 PATIENCE = 120
 """How many times in a row a watch may fail before the error ends the process."""
@@ -52,13 +55,23 @@ class Streams:
                 async with aclosing(self._reader.watch(kind, since)) as batches:
                     async for events in batches:
                         failures = 0
-                        self._observe(kind, events)
-                        since = events[-1].version
+                        if events:
+                            self._observe(kind, events)
+                            since = events[-1].version
+                pause = FIRST_PAUSE_SECONDS
             except ClusterError as error:
                 failures += 1
                 log.warning("watch_failed", kind=kind.name, error=str(error))
                 if failures > PATIENCE:
                     raise
+                pause = _pause(failures, error)
                 if isinstance(error, Gone):
                     since = ""
-            await asyncio.sleep(min(FIRST_PAUSE_SECONDS * 2**failures, LONGEST_PAUSE_SECONDS))
+            await asyncio.sleep(pause)
+
+
+def _pause(failures: int, error: ClusterError) -> float:
+    """What the server asks for, within reason; else longer with every failure in a row."""
+    asked = error.retry_after_seconds if isinstance(error, Throttled) else 0.0
+    grown = min(FIRST_PAUSE_SECONDS * 2.0**failures, LONGEST_PAUSE_SECONDS)
+    return max(grown, min(asked, LONGEST_WISH_SECONDS))

@@ -148,6 +148,7 @@ class Workbench:
         return Healing(
             reader=self.reader,
             picture=self.picture,
+            echoes=self.echoes,
             metrics=self.metrics,
             resync_seconds=self.settings.resync_seconds,
         )
