@@ -8,6 +8,7 @@ from tests.operator.worlds import (
     Body,
     bind,
     claim,
+    condition,
     gpus,
     nics,
     our_writes,
@@ -214,3 +215,24 @@ async def test_a_pod_being_deleted_that_has_a_node_keeps_its_devices(
     await bare.wait_for(
         "Pod", lambda body: body["metadata"]["name"] == "second" and not body["spec"].get("schedulingGates")
     )
+
+
+async def test_a_dying_claim_that_somebody_else_keeps_is_still_known(
+    cluster: EmbeddedCluster, operator: OperatorStarter
+) -> None:
+    """Dovetail's finalizer goes, another one stays: so does the claim, and the pod that names it hears so."""
+    cluster.load(*pairs())
+    await operator(release="always", resync_seconds=600)
+    kept = claim("mine")
+    kept["metadata"]["finalizers"] = ["example.com/keep"]
+    cluster.create(kept)
+    cluster.create(pod("first", claim="mine"))
+    await cluster.wait_for("Pod", running_pod("first"))
+
+    cluster.delete("ResourceClaim", "mine")
+    cluster.delete("Pod", "first", now=True)
+    await cluster.wait_for("ResourceClaim", is_free("mine"))
+    cluster.create(pod("second", claim="mine"))
+
+    told = await cluster.wait_for("Pod", waits_for())
+    assert "being deleted" in condition(told)["message"]

@@ -3,6 +3,8 @@
 This takes a crash of the API server between the two: the answer to the first create is lost with it.
 """
 
+import pytest
+
 from dovetail.embedded import EmbeddedCluster
 from tests.operator.conftest import OperatorStarter
 from tests.operator.worlds import Body, claim, condition, devices_of, pairs, pod, running_pod, waits_for
@@ -103,3 +105,21 @@ async def test_a_claim_that_the_pod_does_not_name_yet_gets_no_devices(
 
     assert "allocation" not in cluster.get("ResourceClaim", "first").get("status", {})
     assert "allocation" in cluster.get("ResourceClaim", "second")["status"]
+
+
+@pytest.mark.parametrize("mode", ["auto", "always"])
+async def test_a_claim_that_nobody_names_goes_when_its_pod_is_done(
+    cluster: EmbeddedCluster, operator: OperatorStarter, mode: str
+) -> None:
+    """At once: not at the next comparison with complete lists."""
+    cluster.load(*pairs())
+    await operator(release=mode, release_grace_seconds=0.5, resync_seconds=600)
+    cluster.create(pod())
+    running = await cluster.wait_for("Pod", running_pod("p"))
+    unnamed = claim("second")
+    unnamed["metadata"]["ownerReferences"] = [OWNER | {"uid": running["metadata"]["uid"]}]
+    cluster.create(unnamed)
+
+    cluster.patch("Pod", "p", {"status": {"phase": "Succeeded"}}, status=True)
+
+    await cluster.wait_gone("ResourceClaim", "second")

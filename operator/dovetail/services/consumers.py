@@ -1,4 +1,4 @@
-"""Which pods use a claim or template: an index over the pods of the picture."""
+"""Which pods use a claim or template, and which claims were made for a pod: an index over the picture."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -26,6 +26,14 @@ def uses_of(pod: Mapping[str, Any]) -> frozenset[Use]:
     return frozenset(found)
 
 
+def owner_uid(claim: Mapping[str, Any] | None) -> str:
+    """The uid of the pod that controls a claim; empty where none does."""
+    for owner in (claim["metadata"].get("ownerReferences") or ()) if claim else ():
+        if owner.get("controller") and owner.get("kind") == "Pod":
+            return str(owner.get("uid") or "")
+    return ""
+
+
 def is_of_interest(pod: Mapping[str, Any]) -> bool:
     """Whether the pod can be any concern of ours: it has claims, or our gate."""
     return bool(pod["spec"].get("resourceClaims")) or is_gated(pod)
@@ -37,9 +45,12 @@ class Consumers:
     def __init__(self) -> None:
         self._by_use: defaultdict[Use, set[Key]] = defaultdict(set)
         self._by_uid: dict[str, Key] = {}
+        self._owned: defaultdict[str, set[Key]] = defaultdict(set)
 
     def follow(self, change: Change) -> None:
         """Take in a change of the picture."""
+        if change.kind is CLAIM:
+            self._follow_claim(change)
         if change.kind is not POD:
             return
         before = uses_of(change.before) if change.before else frozenset()
@@ -54,6 +65,21 @@ class Consumers:
             self._by_uid.pop(change.before["metadata"]["uid"], None)
         if change.after and is_of_interest(change.after):
             self._by_uid[change.after["metadata"]["uid"]] = change.key
+
+    def owned_by(self, uid: str) -> frozenset[Key]:
+        """The claims that were made for the pod with this uid, whether it names them or not."""
+        return frozenset(self._owned.get(uid, ()))
+
+    def _follow_claim(self, change: Change) -> None:
+        before, after = owner_uid(change.before), owner_uid(change.after)
+        if before == after:
+            return
+        if before:
+            self._owned[before].discard(change.key)
+            if not self._owned[before]:
+                del self._owned[before]
+        if after:
+            self._owned[after].add(change.key)
 
     def of(self, kind: Kind, key: Key) -> frozenset[Key]:
         """The pods that name a claim or template."""

@@ -116,6 +116,7 @@ class Reconciler:
         if after is None:
             return
         if is_done(after):
+            self._serving.forget(change.key)
             self._mark_claims_of(after)
         elif is_of_interest(after) and (before is None or _essence(before) != _essence(after)):
             self._pods.queue.mark(change.key)
@@ -128,9 +129,9 @@ class Reconciler:
         return frozenset({key}).union(*sharing)
 
     def _mark_claims_of(self, pod: Json) -> None:
-        for kind, key in uses_of(pod):
-            if kind is CLAIM:
-                self._claims.queue.mark(key)
+        named = {key for kind, key in uses_of(pod) if kind is CLAIM}
+        for key in named | self._consumers.owned_by(pod["metadata"]["uid"]):
+            self._claims.queue.mark(key)
 
     def _mark_claim(self, claim: Json) -> None:
         if self._release.is_due(claim):

@@ -157,7 +157,7 @@ class Release:
 
     async def _unprotect(self, claim: Json) -> None:
         body = await self._pen.replace(CLAIM, *key_of(claim), claims.unprotected(claim))
-        if body["metadata"].get("deletionTimestamp"):
+        if body["metadata"].get("deletionTimestamp") and not body["metadata"].get("finalizers"):
             self._picture.forget(CLAIM, body)
         else:
             self._picture.see(CLAIM, body)
