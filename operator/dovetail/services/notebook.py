@@ -16,8 +16,8 @@ class Notes:
     """The notebook's list of pods that wait."""
     unsettled: tuple[Key, ...] = ()
     """Claims of which nobody knows whether they were written."""
-    since: float = 0.0
-    """When the pod began to wait for what it waits for now."""
+    lacking_since: float | None = None
+    """Since when claims of the pod have been missing, or nameless."""
     cuts: int = 0
     warned: bool = False
     gave_way: bool = False
@@ -30,16 +30,16 @@ class Notes:
         """The reason why the pod waits; empty where it does not."""
         return self.waiting.get(self.key, "")
 
-    def wait(self, reason: str, now: float) -> bool:
+    def wait(self, reason: str) -> bool:
         """The pod waits; whether the reason is news."""
         if self.waits_for == reason:
             return False
         self.waiting[self.key] = reason
-        self.since = now
         return True
 
     def go_on(self) -> None:
         """The pod waits no longer."""
+        self.lacking_since = None
         self.waiting.pop(self.key, None)
 
 
@@ -59,11 +59,13 @@ class Notebook:
         """What is known about a pod; nothing, where another pod had its name before."""
         notes = self._notes.get(key)
         if notes is None or notes.uid != pod["metadata"]["uid"]:
-            self._waiting.pop(key, None)
+            self.forget(key)
             notes = self._notes[key] = Notes(key, pod["metadata"]["uid"], self._waiting)
         return notes
 
     def forget(self, key: Key) -> None:
-        """The pod is gone, or done."""
-        self._notes.pop(key, None)
+        """The pod is gone, or done; whoever is still at work on it notes in the air."""
+        notes = self._notes.pop(key, None)
+        if notes is not None:
+            notes.waiting = {}
         self._waiting.pop(key, None)

@@ -316,13 +316,18 @@ class Serving:
 
     async def _waits(self, key: Key, pod: Json, notes: Notes, reason: Reason, sentence: str) -> None:
         """Somebody else has to act. Claims that are late by less than a few seconds are no news."""
-        if reason is Reason.CLAIMS_NOT_CREATED:
-            notes.wait(reason, self.tools.clock())
-            rest = notes.since + CLAIMS_LATE_SECONDS - self.tools.clock()
-            if rest > 0:
-                self.look_again(key, rest)
-                return
+        if reason is not Reason.CLAIMS_NOT_CREATED:
+            notes.lacking_since = None
+        elif rest := self._rest_of_patience(notes):
+            self.look_again(key, rest)
+            return
         await self._refuse(key, pod, notes, reason, sentence)
+
+    def _rest_of_patience(self, notes: Notes) -> float:
+        """How long claims may still be missing before that is news."""
+        if notes.lacking_since is None:
+            notes.lacking_since = self.tools.clock()
+        return max(notes.lacking_since + CLAIMS_LATE_SECONDS - self.tools.clock(), 0.0)
 
     async def _refuse(self, key: Key, pod: Json, notes: Notes, reason: str, sentence: str) -> None:
         """Say why the pod waits; what it holds of an attempt that cannot be completed is given back."""
@@ -356,7 +361,7 @@ class Serving:
         )
 
     async def _tell(self, key: Key, pod: Json, notes: Notes, reason: str, sentence: str) -> None:
-        if notes.wait(reason, self.tools.clock()):
+        if notes.wait(reason):
             log.info("pod_waits", reason=reason, sentence=sentence)
             self.tools.notices.say(pod, "Warning", reason, sentence)
             for claim in claims_of(self.tools.picture, pod):
