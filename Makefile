@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 # uv comes from PyPI, by hash; the packages come from the lock file, by hash.
 $(STAMP): requirements/uv.txt requirements/dev.txt pyproject.toml

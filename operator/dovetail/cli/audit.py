@@ -41,15 +41,18 @@ def audit(
     dual_mode_nodes: Annotated[
         DualModeNodes,
         typer.Option(
+            envvar="DOVETAIL_DUAL_MODE_NODES",
             help="Whether devices that a device plugin of their node offers as well may be held: "
-            "allow for plugins that keep to other devices."
+            "allow for plugins that keep to other devices.",
         ),
     ] = "exclude",
     settle: Annotated[
         float,
         typer.Option(
+            min=0,
+            max=600,
             help="Seconds between two readings of the cluster: "
-            "what controllers are repairing is gone in the second one."
+            "what controllers are repairing is gone in the second one.",
         ),
     ] = 5.0,
 ) -> None:

@@ -66,8 +66,9 @@ def plan(  # noqa: PLR0917 - typer passes options by name
     dual_mode_nodes: Annotated[
         DualModeNodes,
         typer.Option(
+            envvar="DOVETAIL_DUAL_MODE_NODES",
             help="What becomes of devices that a device plugin of their node offers as well: "
-            "they are not given, or they are."
+            "they are not given, or they are.",
         ),
     ] = "exclude",
     decision_seconds: Annotated[
@@ -79,7 +80,8 @@ def plan(  # noqa: PLR0917 - typer passes options by name
     Pods are served by priority, then age, then order in the input, each seeing what the earlier ones got.
     Nodes that only slices name are assumed to exist and be usable.
 
-    Exit status: 2 with any problem in the input, else 1 with any pod that gets nothing, else 0.
+    Exit status: 2 with any problem in the input, else 1 with any pod that does not fit or cannot be served
+    as it is, else 0: that a pod waits for others (their gate, their scheduler, a mapping) is no failure.
     """
     features = _features(feature_gates)
     loaded = load(

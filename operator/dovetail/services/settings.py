@@ -1,9 +1,10 @@
 """What an administrator may set, by environment (`DOVETAIL_…`) or by flag of the same name."""
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from dovetail.core.features import GATES
@@ -11,11 +12,15 @@ from dovetail.core.features import GATES
 Mode = Literal["auto", "always", "never"]
 DualModeNodes = Literal["exclude", "allow"]
 
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+
 
 class Settings(BaseSettings):
     """The settings of the operator; each description is the help text of its flag."""
 
-    model_config = SettingsConfigDict(env_prefix="DOVETAIL_", frozen=True, extra="forbid")
+    model_config = SettingsConfigDict(
+        env_prefix="DOVETAIL_", frozen=True, extra="forbid", allow_inf_nan=False
+    )
 
     claim_generation: Mode = Field(
         "auto",
@@ -98,6 +103,21 @@ class Settings(BaseSettings):
         read_gates(value)
         return value
 
+    @field_validator("lease_name", "lease_namespace")
+    @classmethod
+    def _is_a_name(cls, value: str, info: ValidationInfo) -> str:
+        may_be_empty = info.field_name == "lease_namespace"
+        if not (may_be_empty and not value) and not _NAME.fullmatch(value):
+            raise ValueError(f"{value!r} is no name in Kubernetes: lower-case letters, digits, '-' and '.'")
+        return value
+
+    @field_validator("scheduler_names")
+    @classmethod
+    def _somebody_is_served(cls, value: str) -> str:
+        if not read_names(value):
+            raise ValueError("no scheduler is named: no pod would be served")
+        return value
+
     @field_validator("listen")
     @classmethod
     def _address_is_whole(cls, value: str) -> str:
@@ -118,8 +138,13 @@ class Settings(BaseSettings):
     @property
     def schedulers(self) -> frozenset[str]:
         """The schedulers whose pods are served."""
-        names = self.scheduler_names.strip().removeprefix("[").removesuffix("]")
-        return frozenset(filter(None, (name.strip(' "') for name in names.split(","))))
+        return read_names(self.scheduler_names)
+
+
+def read_names(text: str) -> frozenset[str]:
+    """Read `a,b` or `["a","b"]`."""
+    names = text.strip().removeprefix("[").removesuffix("]")
+    return frozenset(filter(None, (name.strip(' "') for name in names.split(","))))
 
 
 def read_gates(text: str) -> dict[str, bool]:
