@@ -153,7 +153,7 @@ async def test_the_status_is_written_beside_the_spec(cluster: Cluster) -> None:
 
     assert written["status"] == status
     assert written["spec"] == stored["spec"]
-    assert await _columns(cluster) == ["numa", "example.com/numa", "True", "Compiled", "False"]
+    assert await _columns(cluster) == ["numa", "example.com/numa", "True", "Compiled", "False", "True"]
 
 
 async def _columns(cluster: Cluster) -> list[str]:

@@ -109,10 +109,18 @@ async def test_an_api_server_that_is_killed_under_load_loses_no_pod(cluster: Clu
 
 
 async def start_what_gave_up(cluster: Cluster) -> None:
-    """A controller manager ends by itself when it cannot renew its Lease in time."""
+    """A controller manager ends by itself when it cannot renew its Lease in time.
+
+    One that does not end may look away for half a minute: whatever follows needs the claims that it makes.
+    """
     for component in cluster.plane.components:
         if not component.program.running:
             await component.restart()
+    namespace = await cluster.namespace()
+    await cluster.kube.create(objects.template("pair", pair()), namespace)
+    nobodys = objects.pod("nobodys", templates={"devices": "pair"}, gates=("example.com/never",))
+    await cluster.kube.create(nobodys, namespace)
+    await cluster.kube.wait_all("ResourceClaim", lambda items: len(items) == 1, namespace, within=120)
 
 
 async def test_a_compacted_history_is_listed_anew(cluster: Cluster) -> None:
