@@ -246,7 +246,8 @@ async def clear_for(cluster: Cluster, name: str, namespace: str, *, seconds: flo
     end = loop.time() + seconds
     while (rest := end - loop.time()) > 0:
         try:
-            claim = await cluster.kube.wait_for("ResourceClaim", name, allocated, namespace, within=rest)
+            await cluster.kube.wait_for("ResourceClaim", name, allocated, namespace, within=rest)
+            claim = await cluster.kube.get("ResourceClaim", name, namespace)
             await cluster.kube.replace(claim | {"status": {}}, subresource="status")
             cleared += 1
         except (ApiError, NotSeen):

@@ -271,6 +271,27 @@ async def test_a_clash_behind_an_open_gate_is_told_only(
     assert written <= {"devicetaintrules"}
 
 
+async def test_a_clash_while_the_gate_is_being_opened_is_told(
+    bare: EmbeddedCluster, operator: OperatorStarter
+) -> None:
+    """It comes between the last look and the answer to the write that opens the gate."""
+    world(bare, gpu_count=1)
+    await operator(resync_seconds=600)
+    opening = bare.faults.hold("patch", "pods", times=1)
+    ours(bare)
+    await opening.arrived.wait()
+
+    bare.create(claim("plain", plain("gpu")))
+    (taken,) = devices_of(await allocated(bare))
+    give(bare, "plain", taken)
+    await bare.wait_for("DeviceTaintRule", lambda _: True)
+    opening.release()
+
+    await ungated(bare, within=15)
+    event = await bare.wait_for("Event", lambda each: each["reason"] == "DeviceClash")
+    assert event["involvedObject"]["name"] == "mine"
+
+
 async def test_without_the_right_to_taint_a_clash_is_backed_out_of_all_the_same(
     bare: EmbeddedCluster, operator: OperatorStarter
 ) -> None:

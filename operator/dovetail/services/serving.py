@@ -245,6 +245,8 @@ class Serving:
         await self.tools.conditions.served(pod, f"every claim has its devices, on node {node or 'any'}")
         if ungates:
             await ungate(self.tools.pen, pod, self.tools.picture)
+            # What clashed while the gate was opened was met by a pod that seemed gated.
+            await self._backs_out(key, self.tools.picture.find(POD, key) or pod, self._given(pod, notes))
         if not is_bound(pod) and (seconds := self.tools.retraction.watch(key, pod)):
             self.look_again(key, seconds)
 
