@@ -14,6 +14,18 @@ CONSUMER_LIMIT = 256
 """How many consumers `reservedFor` can hold."""
 
 
+def controller_of(claim: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The entry of `ownerReferences` that controls a claim; None where nothing does, or there is no claim."""
+    owners = (claim["metadata"].get("ownerReferences") or ()) if claim else ()
+    return next((owner for owner in owners if owner.get("controller")), None)
+
+
+def controlling_pod(claim: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The same where it is a pod: the claim was made for that one."""
+    owner = controller_of(claim)
+    return owner if owner is not None and owner.get("kind") == "Pod" else None
+
+
 def is_allocated(claim: Mapping[str, Any]) -> bool:
     """Whether the claim has devices."""
     return bool((claim.get("status") or {}).get("allocation"))

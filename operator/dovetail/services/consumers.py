@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dovetail.api.kinds import CLAIM, POD, TEMPLATE, Kind
+from dovetail.services import claims
 from dovetail.services.gates import is_gated
 from dovetail.services.picture import Change, Key
 
@@ -24,14 +25,6 @@ def uses_of(pod: Mapping[str, Any]) -> frozenset[Use]:
         if name := status.get("resourceClaimName"):
             found.add((CLAIM, (namespace, name)))
     return frozenset(found)
-
-
-def owner_uid(claim: Mapping[str, Any] | None) -> str:
-    """The uid of the pod that controls a claim; empty where none does."""
-    for owner in (claim["metadata"].get("ownerReferences") or ()) if claim else ():
-        if owner.get("controller") and owner.get("kind") == "Pod":
-            return str(owner.get("uid") or "")
-    return ""
 
 
 def is_of_interest(pod: Mapping[str, Any]) -> bool:
@@ -71,7 +64,7 @@ class Consumers:
         return frozenset(self._owned.get(uid, ()))
 
     def _follow_claim(self, change: Change) -> None:
-        before, after = owner_uid(change.before), owner_uid(change.after)
+        before, after = (_owner_uid(claim) for claim in (change.before, change.after))
         if before == after:
             return
         if before:
@@ -88,3 +81,8 @@ class Consumers:
     def with_uids(self, uids: frozenset[str]) -> frozenset[Key]:
         """The pods with these uids, as far as they are known."""
         return frozenset(self._by_uid[uid] for uid in uids if uid in self._by_uid)
+
+
+def _owner_uid(claim: Mapping[str, Any] | None) -> str:
+    owner = claims.controlling_pod(claim)
+    return str(owner.get("uid") or "") if owner is not None else ""

@@ -12,6 +12,7 @@ from dovetail.cluster.pen import Pen
 from dovetail.cluster.reader import Reader
 from dovetail.core.generation import Adopt, Create, Impossible, statuses_for
 from dovetail.errors import Conflict, NotFound
+from dovetail.services.claims import controller_of
 from dovetail.services.holdings import claim_names
 from dovetail.services.mind import Mind
 from dovetail.services.notices import Notices
@@ -171,7 +172,5 @@ def _has_templates(pod: Mapping[str, Any]) -> bool:
 
 
 def _belongs_to(claim: Mapping[str, Any], pod: Mapping[str, Any]) -> bool:
-    return any(
-        owner.get("controller") and owner.get("uid") == pod["metadata"]["uid"]
-        for owner in claim["metadata"].get("ownerReferences") or ()
-    )
+    owner = controller_of(claim)
+    return owner is not None and owner.get("uid") == pod["metadata"]["uid"]

@@ -145,9 +145,9 @@ class Reconciler:
         else:
             self._mark_claim(after)
         users = self._consumers.of(CLAIM, change.key) | self._reserving(before) | self._reserving(after)
-        owner = _owner_name(after or before)
+        owner = claims.controlling_pod(after or before)
         if owner is not None:
-            users |= {(change.key[0], owner)}
+            users |= {(change.key[0], str(owner["name"]))}
         if before is not None and _was_deallocated(before, after):
             self._follow_deallocation(before, users)
         self._mark_pods(users)
@@ -182,13 +182,6 @@ def _essence(pod: Mapping[str, Any]) -> tuple[Any, ...]:
         status.get("resourceClaimStatuses"),
         scheduled,
     )
-
-
-def _owner_name(claim: Mapping[str, Any] | None) -> str | None:
-    for owner in (claim["metadata"].get("ownerReferences") or ()) if claim else ():
-        if owner.get("controller") and owner.get("kind") == "Pod":
-            return str(owner["name"])
-    return None
 
 
 def _was_deallocated(before: Mapping[str, Any], after: Mapping[str, Any] | None) -> bool:

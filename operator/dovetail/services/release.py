@@ -100,9 +100,7 @@ class Release:
 
     def _owner_is_done(self, claim: Json) -> bool:
         """The controlling pod is known and done, or its name has passed to another pod (L20)."""
-        owner = next(
-            (ref for ref in claim["metadata"].get("ownerReferences") or () if ref.get("controller")), None
-        )
+        owner = claims.controller_of(claim)
         if owner is None or (owner.get("apiVersion"), owner.get("kind")) != ("v1", "Pod"):
             return False
         pod = self._picture.find(POD, (claim["metadata"]["namespace"], owner["name"]))
