@@ -6,9 +6,8 @@ from collections.abc import Callable
 import structlog
 
 from dovetail.api.kinds import CLAIM
-from dovetail.cluster.reader import Reader
 from dovetail.services.echoes import Echoes
-from dovetail.services.picture import Picture
+from dovetail.services.healing import Healing
 
 log = structlog.get_logger(__name__)
 
@@ -26,11 +25,8 @@ FRESH_SECONDS = 0.5
 class Rereading:
     """Reads all claims again; whoever asks while a list is awaited shares the next one."""
 
-    def __init__(
-        self, *, reader: Reader, picture: Picture, echoes: Echoes, clock: Callable[[], float]
-    ) -> None:
-        self._reader = reader
-        self._picture = picture
+    def __init__(self, *, healing: Healing, echoes: Echoes, clock: Callable[[], float]) -> None:
+        self._healing = healing
         self._echoes = echoes
         self._clock = clock
         self._turn = asyncio.Lock()
@@ -57,8 +53,5 @@ class Rereading:
             if is_done():
                 return
             began = self._clock()
-            listing = await self._reader.list_all(CLAIM)
-            self._picture.heal(CLAIM, listing.items, listing.resource_version)
-            if listing.resource_version.isdecimal():
-                self._echoes.heard(CLAIM, int(listing.resource_version))
+            await self._healing.list_anew(CLAIM)
             self._began = began

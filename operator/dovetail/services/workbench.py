@@ -130,7 +130,7 @@ class Workbench:
     @cached_property
     def rereading(self) -> Rereading:
         """What makes sure that the picture is not behind our own writes."""
-        return Rereading(reader=self.reader, picture=self.picture, echoes=self.echoes, clock=monotonic)
+        return Rereading(healing=self.healing, echoes=self.echoes, clock=monotonic)
 
     @cached_property
     def rivals(self) -> Rivals:
