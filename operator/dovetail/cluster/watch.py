@@ -1,6 +1,5 @@
 """Watching one kind from a version on: what the API server tells, in batches, as it arrives."""
 
-import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -58,7 +57,9 @@ def _read(kind: Kind, line: bytes) -> Event:
     try:
         told = read_json(line)
         if told["type"] == "ERROR":
-            raise failure(action, told["object"]["code"], json.dumps(told["object"]).encode())
+            raise failure(
+                action, told["object"]["code"], str(told["object"].get("message") or "no reason given")
+            )
         return Event(told["type"], told["object"], str(told["object"]["metadata"]["resourceVersion"]))
     except (ValueError, KeyError, TypeError) as error:
         raise Unavailable(action, "the answer is no watch event") from error

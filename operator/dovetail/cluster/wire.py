@@ -188,12 +188,11 @@ def _failures_of(action: str) -> Iterator[None]:
 
 def _refuse_failure(action: str, response: aiohttp.ClientResponse, answer: bytes) -> None:
     if response.status >= HTTPStatus.BAD_REQUEST:
-        raise failure(action, response.status, answer, response.headers.get("Retry-After"))
+        raise failure(action, response.status, _message(answer), response.headers.get("Retry-After"))
 
 
-def failure(action: str, status: int, answer: bytes, retry_after: str | None = None) -> ClusterError:
+def failure(action: str, status: int, reason: str, retry_after: str | None = None) -> ClusterError:
     """The error that an answer stands for; the only place that knows HTTP statuses."""
-    reason = _message(answer)
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return Throttled(action, reason, _seconds(retry_after))
     if status == HTTPStatus.UNPROCESSABLE_ENTITY and "requires resource=" in reason:
