@@ -1,7 +1,7 @@
 """The picture of a cluster that manifests draw, with everything in them that is wrong."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,8 +97,13 @@ def _dual_mode_notes(world: World) -> Iterator[str]:
         if modes := world.inventory.dual_modes(state.name):
             nodes.setdefault(describe(modes), []).append(state.name)
     for offers, names in nodes.items():
-        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-        yield f"these nodes offer {offers}: {', '.join(names[:MOST_NAMES])}{more}."
+        yield f"these nodes offer {offers}: {listed(names)}."
+
+
+def listed(names: Sequence[str]) -> str:
+    """The names, as far as one note holds them."""
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"{', '.join(names[:MOST_NAMES])}{more}"
 
 
 def _mapping_troubles(world: World, manifests: Mapping[tuple[str, ObjectKey], Manifest]) -> Iterable[Trouble]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dovetail.cli.loading import MOST_NAMES, Loaded, load
+from dovetail.cli.loading import Loaded, listed, load
 from dovetail.cli.plan_report import as_json, outcome_of
 from dovetail.cli.plan_text import print_plan, print_troubles
 from dovetail.core.budget import Budget
@@ -106,10 +106,8 @@ def _print_text(loaded: Loaded, forecasts: list[Forecast], assumed: tuple[str, .
     print_troubles(Console(stderr=True), loaded.troubles)
     notes = [*loaded.notes]
     if assumed:
-        more = f" and {len(assumed) - MOST_NAMES} more" if len(assumed) > MOST_NAMES else ""
-        names = ", ".join(assumed[:MOST_NAMES])
         notes.append(
-            f"only slices name these nodes, which are assumed to exist and be usable: {names}{more}."
+            f"only slices name these nodes, which are assumed to exist and be usable: {listed(assumed)}."
         )
     print_plan(Console(), forecasts, notes)
 

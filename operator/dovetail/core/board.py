@@ -1,6 +1,6 @@
 """What does not change while devices are chosen: who may serve which request, and with which values."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -116,14 +116,6 @@ class Board:
     """Devices with the same number are interchangeable for these claims."""
     uses_groups: bool
     """Whether compatibility groups count."""
-
-
-def bits(mask: int) -> Iterator[int]:
-    """The numbers of the bits that are set, lowest first."""
-    while mask:
-        lowest = mask & -mask
-        yield lowest.bit_length() - 1
-        mask ^= lowest
 
 
 def size_of(alternative: Alternative, board: AlternativeBoard) -> int:

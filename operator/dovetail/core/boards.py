@@ -12,13 +12,13 @@ from dovetail.core.board import (
     Upfront,
     ValueBoard,
     asked_by,
-    bits,
     size_of,
 )
 from dovetail.core.budget import Budget
 from dovetail.core.capacity import NotRepresentable, Taking, taking_of
 from dovetail.core.cel import Failure, Memory
 from dovetail.core.features import Features
+from dovetail.core.masks import bits, mask_of
 from dovetail.core.offers import NodeOffer
 from dovetail.core.pools import PoolOffer
 from dovetail.core.published import OfferedDevice, SliceContent
@@ -70,7 +70,7 @@ class BoardMaker:
             values=values,
             costs=dict(_costs(offer)),
             takings=takings,
-            sharing=_mask(number for number, device in enumerate(devices) if multi and device.multi),
+            sharing=mask_of(number for number, device in enumerate(devices) if multi and device.multi),
             upfront=upfront,
             is_delicate=_is_ordered(asked) or _has_broken(boards, values),
             is_ordered=_is_ordered(asked),
@@ -182,7 +182,7 @@ class BoardMaker:
             if published.skips and self._features.optional_node_operations and not may_skip:
                 mask |= ((1 << len(devices)) - 1) << start
             elif published.content.consumes and not self._features.partitionable_devices:
-                mask |= _mask(place for place, device in enumerate(devices, start) if device.consumes)
+                mask |= mask_of(place for place, device in enumerate(devices, start) if device.consumes)
             start += len(devices)
         return mask
 
@@ -253,13 +253,6 @@ class BoardMaker:
                 )
                 _remember(content, key, known)
             yield from known
-
-
-def _mask(numbers: Iterator[int]) -> int:
-    mask = 0
-    for number in numbers:
-        mask |= 1 << number
-    return mask
 
 
 def _remember(content: SliceContent, key: object, known: T) -> T:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dovetail.core.attempt import Attempt
-from dovetail.core.board import Board, ValueBoard, bits, size_of
+from dovetail.core.board import Board, ValueBoard, size_of
+from dovetail.core.masks import bits
 from dovetail.core.matching import Demand, shortage
 from dovetail.core.requests import Alternative, Constraint
 from dovetail.core.sources import Element

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dovetail.core.board import bits
+from dovetail.core.masks import bits
 
 
 @dataclass(frozen=True, slots=True)

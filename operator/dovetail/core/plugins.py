@@ -8,6 +8,7 @@ from dovetail.core.attributes import Mappings
 from dovetail.core.cel import Memory, Program
 from dovetail.core.dual_mode import Plugged
 from dovetail.core.features import Features
+from dovetail.core.masks import mask_of
 from dovetail.core.plugin_names import offers_devices_of
 from dovetail.core.pools import PoolOffer
 from dovetail.core.published import OfferedDevice
@@ -66,7 +67,7 @@ class PluginClasses:
         for name, expressions in self._selectors.values():
             if name == resource:
                 programs = _compiled(expressions, features)
-                mask |= _mask(
+                mask |= mask_of(
                     place for place, device in enumerate(pool.devices) if self._is(device, programs)
                 )
         return mask
@@ -94,13 +95,6 @@ def _own(pool: PoolOffer) -> int:
         if published.reach.node:
             mask |= ((1 << len(devices)) - 1) << start
         elif published.per_device:
-            mask |= _mask(start + place for place, device in enumerate(devices) if device.reach.node)
+            mask |= mask_of(start + place for place, device in enumerate(devices) if device.reach.node)
         start += len(devices)
     return mask & pool.here
-
-
-def _mask(numbers: Iterable[int]) -> int:
-    mask = 0
-    for number in numbers:
-        mask |= 1 << number
-    return mask

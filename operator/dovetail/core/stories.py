@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dovetail.core.attempt import Attempt
-from dovetail.core.board import Board, ValueBoard, bits, size_of
+from dovetail.core.board import Board, ValueBoard, size_of
 from dovetail.core.bounds import startable
 from dovetail.core.dual_mode import DualMode, dual_modes
+from dovetail.core.masks import bits
 from dovetail.core.offers import NodeOffer
 from dovetail.core.refusals import (
     Cause,
