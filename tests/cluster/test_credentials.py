@@ -8,10 +8,8 @@ import pytest
 from aiohttp import web
 
 from dovetail.api.kinds import POD
-from dovetail.cluster.connection import connect
-from dovetail.cluster.wire import Wire
 from dovetail.errors import Forbidden
-from tests.support.servers import answering, write_kubeconfig
+from tests.support.servers import answering, connected, write_kubeconfig
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -47,15 +45,12 @@ async def test_a_request_is_sent_again_with_the_new_token(kubeconfig: Path, meth
     keeper = Doorkeeper("monday")
     async with answering(keeper.answer) as server:
         write_kubeconfig(kubeconfig, server, "monday")
-        wire = Wire(await connect(), timeout_seconds=5)
-        try:
+        async with connected() as wire:
             await wire.send(method, POD.path("default", "p"), body={})
             keeper.token = "tuesday"
             write_kubeconfig(kubeconfig, server, "tuesday")
 
             await wire.send(method, POD.path("default", "p"), body={})
-        finally:
-            await wire.close()
 
     assert (keeper.taken, keeper.refused) == ([method, method], 1)
 
@@ -65,12 +60,9 @@ async def test_many_requests_read_the_token_once(kubeconfig: Path) -> None:
     keeper = Doorkeeper("tuesday")
     async with answering(keeper.answer) as server:
         write_kubeconfig(kubeconfig, server, "monday")
-        wire = Wire(await connect(), timeout_seconds=5)
-        write_kubeconfig(kubeconfig, server, "tuesday")
-        try:
+        async with connected() as wire:
+            write_kubeconfig(kubeconfig, server, "tuesday")
             await asyncio.gather(*(wire.send("GET", POD.path()) for _ in range(20)))
-        finally:
-            await wire.close()
 
     assert len(keeper.taken) == 20
 
@@ -80,13 +72,10 @@ async def test_a_token_that_stays_refused_is_told(kubeconfig: Path) -> None:
     keeper = Doorkeeper("nobody has it")
     async with answering(keeper.answer) as server:
         write_kubeconfig(kubeconfig, server)
-        wire = Wire(await connect(), timeout_seconds=5)
-        try:
+        async with connected() as wire:
             for _ in range(3):
                 with pytest.raises(Forbidden, match="Unauthorized"):
                     await wire.send("GET", POD.path())
-        finally:
-            await wire.close()
 
     assert keeper.refused == 4
 
@@ -96,13 +85,10 @@ async def test_a_watch_goes_on_with_the_new_token(kubeconfig: Path) -> None:
     keeper = Doorkeeper("tuesday")
     async with answering(keeper.answer) as server:
         write_kubeconfig(kubeconfig, server, "monday")
-        wire = Wire(await connect(), timeout_seconds=5)
-        write_kubeconfig(kubeconfig, server, "tuesday")
-        try:
+        async with connected() as wire:
+            write_kubeconfig(kubeconfig, server, "tuesday")
             with pytest.raises(Forbidden):
                 await anext(wire.stream(POD.path(), query={}, silence_seconds=5))
             pieces = [piece async for piece in wire.stream(POD.path(), query={}, silence_seconds=5)]
-        finally:
-            await wire.close()
 
     assert b"".join(pieces).startswith(b"{")

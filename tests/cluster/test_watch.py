@@ -10,13 +10,12 @@ from aiohttp import web
 
 from dovetail.api.kinds import POD
 from dovetail.cluster import watch as watching
-from dovetail.cluster.connection import connect
 from dovetail.cluster.reader import Reader
 from dovetail.cluster.watch import Event
 from dovetail.cluster.wire import Wire
 from dovetail.embedded import EmbeddedCluster
 from dovetail.errors import Forbidden, Gone, Unavailable
-from tests.support.servers import answering, write_kubeconfig
+from tests.support.servers import answering, connected, write_kubeconfig
 
 CHARACTERS = "größer ☃ \u2028"
 
@@ -30,9 +29,8 @@ async def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 
 @pytest.fixture
 async def wire(cluster: EmbeddedCluster) -> AsyncIterator[Wire]:
-    wire = Wire(await connect(), timeout_seconds=5)
-    yield wire
-    await wire.close()
+    async with connected() as made:
+        yield made
 
 
 async def _until(wire: Wire, since: str, name: str) -> list[Event]:
@@ -153,9 +151,6 @@ async def test_an_answer_that_is_no_event_is_a_failure(
 
     async with answering(answer) as server:
         monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "kubeconfig", server)))
-        wire = Wire(await connect(), timeout_seconds=5)
-        try:
+        async with connected() as wire:
             with pytest.raises(Unavailable, match="no watch event"):
                 await _first(wire)
-        finally:
-            await wire.close()

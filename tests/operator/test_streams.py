@@ -7,7 +7,6 @@ import pytest
 from aiohttp import web
 
 from dovetail.api.kinds import CLAIM, POD, Kind
-from dovetail.cluster.connection import connect
 from dovetail.cluster.reader import Reader
 from dovetail.cluster.wire import Wire
 from dovetail.embedded import EmbeddedCluster
@@ -20,7 +19,7 @@ from dovetail.services.picture import Picture
 from dovetail.services.streams import Streams
 from tests.operator.conftest import OperatorStarter
 from tests.operator.worlds import pairs, pod, running_pod
-from tests.support.servers import answering, write_kubeconfig
+from tests.support.servers import answering, connected, write_kubeconfig
 
 LIST = {"kind": "PodList", "metadata": {"resourceVersion": "7"}, "items": []}
 
@@ -52,6 +51,12 @@ def healing(reader: Reader, echoes: Echoes) -> Healing:
     return Healing(reader=reader, picture=Picture(), echoes=echoes, metrics=Metrics(), resync_seconds=600)
 
 
+def made(wire: Wire) -> Streams:
+    """Streams that tell nobody."""
+    reader = Reader(wire)
+    return Streams(reader=reader, healing=healing(reader, Echoes()), observe=lambda *_: None)
+
+
 async def test_watches_that_are_cut_while_nothing_happens_are_no_failures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,18 +66,15 @@ async def test_watches_that_are_cut_while_nothing_happens_are_no_failures(
     cutter = Cutter(enough=12)
     async with answering(cutter.answer) as server:
         monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "kubeconfig", server)))
-        wire = Wire(await connect(), timeout_seconds=5)
-        reader = Reader(wire)
-        parts = Streams(reader=reader, healing=healing(reader, Echoes()), observe=lambda *_: None)
-        following = asyncio.create_task(parts.follow(POD))
-        try:
-            async with asyncio.timeout(10):
-                await cutter.enough.wait()
-            assert not following.done()
-        finally:
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
-            await wire.close()
+        async with connected() as wire:
+            following = asyncio.create_task(made(wire).follow(POD))
+            try:
+                async with asyncio.timeout(10):
+                    await cutter.enough.wait()
+                assert not following.done()
+            finally:
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
 
 
 async def test_a_server_that_is_gone_for_good_is_given_up(
@@ -92,14 +94,9 @@ async def test_a_server_that_is_gone_for_good_is_given_up(
 
     async with answering(answer) as server:
         monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "kubeconfig", server)))
-        wire = Wire(await connect(), timeout_seconds=5)
-        reader = Reader(wire)
-        parts = Streams(reader=reader, healing=healing(reader, Echoes()), observe=lambda *_: None)
-        try:
+        async with connected() as wire:
             with pytest.raises(Unavailable, match="nobody is here"):
-                await asyncio.wait_for(parts.follow(POD), 10)
-        finally:
-            await wire.close()
+                await asyncio.wait_for(made(wire).follow(POD), 10)
 
     assert asked == 4
 
@@ -120,12 +117,9 @@ async def test_a_list_says_all_that_was_written_before_it(
     """Nobody waits for the watch to show a write that a complete list has shown."""
     async with EmbeddedCluster() as server:
         monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig(tmp_path / "kubeconfig")))
-        wire = Wire(await connect(), timeout_seconds=5)
         echoes = Echoes()
-        try:
+        async with connected() as wire:
             version = int(await healing(Reader(wire), echoes).list_anew(kind))
-        finally:
-            await wire.close()
 
     assert echoes.has_reached(kind, version)
     assert not echoes.has_reached(kind, version + 1)

@@ -1,10 +1,13 @@
-"""A server of a few lines for what an API server never answers, and a kubeconfig that names it."""
+"""A server of a few lines for what an API server never answers, a kubeconfig that names it, a connection."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from aiohttp import web
+
+from dovetail.cluster.connection import connect
+from dovetail.cluster.wire import Wire
 
 _KUBECONFIG = """
 apiVersion: v1
@@ -35,3 +38,13 @@ async def answering(answer: Callable[[web.Request], Awaitable[web.StreamResponse
         yield f"http://{host}:{port}"
     finally:
         await runner.cleanup()
+
+
+@asynccontextmanager
+async def connected() -> AsyncIterator[Wire]:
+    """A connection to the server that KUBECONFIG names."""
+    wire = Wire(await connect(), timeout_seconds=5)
+    try:
+        yield wire
+    finally:
+        await wire.close()
