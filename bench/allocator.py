@@ -33,6 +33,8 @@ from bench.allocator_worlds import (
     partition_world,
     preference_world,
     refusals,
+    selected_world,
+    single_world,
     slice_of,
     unique,
 )
@@ -146,6 +148,8 @@ def _throughput() -> dict[str, Callable[[], World]]:
         "(d) NPS4 lists": lambda: list_world(NODES, CLAIMS),
         "(e) partitions by counters": lambda: partition_world(NODES, CLAIMS),
         "(f) prioritized list": lambda: preference_world(NODES, CLAIMS),
+        "one GPU, no selector": lambda: single_world(NODES, CLAIMS),
+        "one GPU, a selector": lambda: selected_world(NODES, CLAIMS),
     }
 
 

@@ -145,6 +145,18 @@ def matched_world(amount: int, claims: int, devices: int) -> World:
     return World(nodes(amount), pairs(amount), steps)
 
 
+def single_world(amount: int, claims: int, **more: Any) -> World:
+    """Claims one after another, each for one GPU of any NUMA node."""
+    steps = one_after_another(claim(f"c-{i}", [request("gpu", "gpu", 1, **more)]) for i in range(claims))
+    return World(nodes(amount), pairs(amount), steps)
+
+
+def selected_world(amount: int, claims: int) -> World:
+    """The same, each with a selector that half of the GPUs pass."""
+    second = 'device.attributes["resource.kubernetes.io"].numaNode == 1'
+    return single_world(amount, claims, selectors=[{"cel": {"expression": second}}])
+
+
 def churn_world(amount: int, rounds: int) -> World:
     """90 % of all devices are in use; pods go, and others take their place."""
     full = amount * 9 // 10
