@@ -14,10 +14,10 @@ from dovetail.api.depth import allow_deep_json
 from dovetail.cluster.connection import read_credentials
 from dovetail.errors import DovetailError
 from dovetail.handlers import watching
-from dovetail.handlers.conduct import behave, end_without_start
+from dovetail.handlers.conduct import behave, end_without_start, leave_at_once
 from dovetail.handlers.context import Context, context_in
 from dovetail.services.logs import set_up_logging
-from dovetail.services.settings import Settings
+from dovetail.services.settings import Settings, settings_from_environment
 
 __all__ = ["run", "watching"]
 
@@ -30,12 +30,14 @@ allow_deep_json()
 async def operator_starts(settings: kopf.OperatorSettings, memo: object, **_: object) -> None:
     """Kopf is about to watch: everything else starts first."""
     behave(settings)
-    if isinstance(memo, kopf.Memo):
-        memo.context = _own_context()
     try:
+        if isinstance(memo, kopf.Memo):
+            memo.context = _own_context()
         await context_in(memo).begin()
     except DovetailError as error:
         log.error("operator_cannot_start", reason=str(error))  # noqa: TRY400 - the sentence says it all
+        if isinstance(memo, kopf.Memo):
+            leave_at_once()
         end_without_start()
         context_in(memo).fail()
         raise kopf.PermanentError(str(error)) from error
@@ -108,7 +110,9 @@ async def running(settings: Settings) -> AsyncIterator[Context]:
 
 def _own_context() -> Context:
     """The context under `kopf run`: settings come from the environment, and a failure ends the process."""
-    settings = Settings()
+    # In the usual form until it is known what is wished for.
+    set_up_logging(form="json", level="info")
+    settings = settings_from_environment()
     set_up_logging(form=settings.log_format, level=settings.log_level)
     context = Context(settings)
     context.end_process = lambda: os.kill(os.getpid(), signal.SIGTERM)

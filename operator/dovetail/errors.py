@@ -13,7 +13,8 @@
     │   ├── Gone              410: the resourceVersion is too old; list again
     │   ├── Throttled         429: wait for `retry_after_seconds`
     │   └── Unavailable       5xx, time-outs, broken connections: try again later
-    └── NotLeading            this replica may not write now
+    ├── NotLeading            this replica may not write now
+    └── SettingInvalid        an administrator has set something that is no value
 
 "Does not fit" is no exception but a value: see `dovetail.core.outcome`.
 Each floor may import this module; it imports nothing of Dovetail.
@@ -90,3 +91,12 @@ class Unavailable(ClusterError):
 
 class NotLeading(DovetailError):
     """This replica does not hold the Lease, or not for long enough to finish a write."""
+
+
+class SettingInvalid(DovetailError):
+    """A setting has no valid value; the message names the environment variable."""
+
+    def __init__(self, variable: str, reason: str) -> None:
+        super().__init__(f"{variable}: {reason}")
+        self.variable = variable
+        self.reason = reason

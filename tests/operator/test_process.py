@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from time import monotonic
 from typing import Any
 
+import pytest
+
 from dovetail.embedded import EmbeddedCluster
 from tests.operator.worlds import claim, pairs, pod, running_pod
 
@@ -114,11 +116,11 @@ async def test_a_write_without_an_end_does_not_keep_the_process(cluster: Embedde
     assert seconds < 5
 
 
-async def failed_start(**variables: str) -> list[dict[str, Any]]:
+async def failed_start(command: Sequence[str] = RUN, **variables: str) -> list[dict[str, Any]]:
     """The log of a process that ends with exit code 1."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *RUN,
+        *command,
         env=os.environ | QUICK | {"PYTHONPATH": "operator"} | variables,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -127,20 +129,32 @@ async def failed_start(**variables: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.splitlines()]
 
 
-async def test_a_process_that_cannot_start_ends_with_a_sentence() -> None:
-    """There is no kubeconfig: the log names the file."""
-    (only,) = await failed_start(KUBECONFIG="/nonexistent")
+@pytest.mark.parametrize("command", [RUN, KOPF_RUN], ids=["dovetail", "kopf"])
+async def test_a_process_that_cannot_start_ends_with_a_sentence(command: Sequence[str]) -> None:
+    """There is no kubeconfig: the log names the file, and nothing else is said."""
+    (only,) = await failed_start(command, KUBECONFIG="/nonexistent")
 
     assert only["event"] == "operator_cannot_start"
     assert "/nonexistent" in only["reason"]
 
 
-async def test_an_address_in_use_ends_the_process_with_a_sentence(cluster: EmbeddedCluster) -> None:
+async def test_a_wrong_setting_under_kopf_is_named_by_its_variable() -> None:
+    """There are no flags: what is wrong is told of the environment variable."""
+    (only,) = await failed_start(KOPF_RUN, DOVETAIL_LEASE_SECONDS="soon")
+
+    assert only["event"] == "operator_cannot_start"
+    assert only["reason"].startswith("DOVETAIL_LEASE_SECONDS: Input should be a valid number")
+
+
+@pytest.mark.parametrize("command", [RUN, KOPF_RUN], ids=["dovetail", "kopf"])
+async def test_an_address_in_use_ends_the_process_with_a_sentence(
+    cluster: EmbeddedCluster, command: Sequence[str]
+) -> None:
     """Somebody else serves there: address and setting are named, and nothing else is complained of."""
     async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as somebody:
         host, port = somebody.sockets[0].getsockname()
 
-        log = await failed_start(DOVETAIL_LISTEN=f"{host}:{port}")
+        log = await failed_start(command, DOVETAIL_LISTEN=f"{host}:{port}")
 
     (trouble,) = [entry for entry in log if entry["level"] in ("warning", "error")]
     assert trouble["event"] == "operator_cannot_start"

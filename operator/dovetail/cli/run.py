@@ -8,7 +8,7 @@ import typer
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from dovetail.services.settings import Settings
+from dovetail.services.settings import Settings, first_fault
 
 MARKUP = None
 """Plain help: there are many flags, and their names are long."""
@@ -20,10 +20,8 @@ def run(**flags: Any) -> None:
     try:
         settings = Settings(**given)
     except ValidationError as error:
-        first = error.errors()[0]
-        flag = _flag(str(first["loc"][0])) if first["loc"] else "settings"
-        words = first["msg"].removeprefix("Value error, ")
-        raise typer.BadParameter(words, param_hint=flag) from error
+        name, words = first_fault(error)
+        raise typer.BadParameter(words, param_hint=_flag(name) if name else "settings") from error
     from dovetail.app import run as run_operator
 
     raise typer.Exit(run_operator(settings))

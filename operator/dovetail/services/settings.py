@@ -4,10 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from dovetail.core.features import GATES
+from dovetail.errors import SettingInvalid
 
 Mode = Literal["auto", "always", "never"]
 DualModeNodes = Literal["exclude", "allow"]
@@ -139,6 +140,22 @@ class Settings(BaseSettings):
     def schedulers(self) -> frozenset[str]:
         """The schedulers whose pods are served."""
         return read_names(self.scheduler_names)
+
+
+def first_fault(error: ValidationError) -> tuple[str, str]:
+    """The name of a setting that has no valid value, empty where none is concerned, and what is wrong."""
+    first = error.errors()[0]
+    name = str(first["loc"][0]) if first["loc"] else ""
+    return name, first["msg"].removeprefix("Value error, ")
+
+
+def settings_from_environment() -> Settings:
+    """What the environment sets; raises `SettingInvalid`, which names the variable."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        name, words = first_fault(error)
+        raise SettingInvalid(f"DOVETAIL_{name.upper()}", words) from error
 
 
 def read_names(text: str) -> frozenset[str]:
