@@ -9,6 +9,7 @@ Figures go to `build/bench/allocator.json`; the exit status says whether the bar
 
 from __future__ import annotations
 
+import argparse
 import gc
 import json
 import sys
@@ -115,29 +116,28 @@ class Report:
             self.missed.append(name)
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run everything, or what begins with one of the arguments; 0 where all bars hold."""
+    parser = argparse.ArgumentParser(prog="bench.allocator", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("wanted", nargs="*", help="how the names of what to measure begin: '(a)', 'nodes'")
+    wanted = tuple(parser.parse_args(arguments).wanted) or ("",)
     report = Report()
     # The grammar of CEL is read once in the life of a process, not per claim.
     compile_selector('device.driver == "a" && 1 >= 0', Environment())
     with Oracle(threads=1) as oracle:
         for name, make in _throughput().items():
-            if _is_wanted(name):
+            if name.startswith(wanted):
                 _race(report, oracle, name, make())
         for amount, most_ms in ((1, ONE_NODE_MS), (NODES, MANY_NODES_MS)):
-            for name, world in refusals(amount).items() if _is_wanted("(g)") else ():
+            for name, world in refusals(amount).items() if "(g)".startswith(wanted) else ():
                 _refuse(report, oracle, f"(g) {name}, {amount} nodes", world, most_ms)
-    if _is_wanted("nodes"):
+    if "nodes".startswith(wanted):
         _scale(report)
-    if _is_wanted("memory"):
+    if "memory".startswith(wanted):
         _memory(report)
     REPORT.parent.mkdir(parents=True, exist_ok=True)
     REPORT.write_text(json.dumps({"figures": report.figures, "missed": report.missed}, indent=1))
     return 1 if report.missed else 0
-
-
-def _is_wanted(name: str) -> bool:
-    return not sys.argv[1:] or any(name.startswith(wanted) for wanted in sys.argv[1:])
 
 
 def _throughput() -> dict[str, Callable[[], World]]:

@@ -7,6 +7,7 @@ Figures go to `build/bench/cel.json`; the exit status says whether the bars of `
 
 from __future__ import annotations
 
+import argparse
 import copy
 import gc
 import json
@@ -260,8 +261,10 @@ def figures(measured: dict[str, float]) -> list[Figure]:
     ]
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, report, judge."""
+    description = (__doc__ or "").partition("\n")[0]
+    argparse.ArgumentParser(prog="bench.cel", description=description).parse_args(arguments)
     with Oracle(threads=1) as oracle:
         measured = measure(oracle)
     judged = figures(measured)

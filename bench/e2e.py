@@ -35,7 +35,10 @@ SOAK_NODES = 100
 REST_SECONDS = 8.0
 """Before the pods come everything has started: five seconds after its first lists Dovetail compares again."""
 
-show = Console()
+WIDE = 160
+"""In a log the table keeps its rows whole."""
+
+show = Console(width=None if sys.stdout.isatty() else WIDE)
 
 
 @dataclass(frozen=True, slots=True)
