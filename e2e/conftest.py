@@ -36,6 +36,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     mine = any(_HERE in item.path.parents for item in session.items)
     if mine and not session.config.option.collectonly:
         build.bin_directory()
+        if any(item.get_closest_marker("oldest") for item in session.items):
+            build.bin_directory(build.OLDEST_KUBERNETES)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -16,7 +16,8 @@ Fixtures (`e2e/conftest.py`):
     cluster                 Cluster on the plane that all tests share; emptied afterwards
     cluster_with            `await cluster_with(Options(gates={"DRADerivedAttributes": True},
                             runtime_config={…}).without("resourceclaim-controller"))`: one of its own;
-                            Options(emulates="1.34") has the APIs and gates of that version
+                            Options(emulates="1.35") has the APIs and gates of that version,
+                            Options(kubernetes=build.OLDEST_KUBERNETES) is 1.34 itself
     shared_plane, oracle    the ControlPlane itself; the Oracle
     Logs of a failed test are kept in `build/e2e-logs/`.
 

@@ -76,7 +76,7 @@ class ControlPlane:
     linger: bool = False
 
     def __post_init__(self) -> None:
-        self._bin = build.bin_directory()
+        self._bin = build.bin_directory(self.options.kubernetes)
         self.ports = Ports(*(free_port() for _ in range(5)))
         self.server = f"https://127.0.0.1:{self.ports.apiserver}"
         self.identities = Identities.make(self.home / "identities")

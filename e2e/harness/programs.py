@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from e2e import build
 from e2e.harness.identity import Identities
 
 CONTROLLERS = (
@@ -32,8 +33,9 @@ class Options:
     needs must be switched on here.
     `controllers` run in the controller manager; without any, it is not started.
     `scheduler` and `kwok` may be left out.
-    `emulates` is an older version (`1.34`) whose APIs and gates API server, controller manager and
-    scheduler have instead of their own.
+    `kubernetes` is the version of API server, controller manager and scheduler.
+    `authorization` are the API server's authorizers.
+    `emulates` is an older version (`1.35`) whose APIs and gates they have instead of their own.
     `audit` keeps a log of all writes, at the price of a little speed.
     """
 
@@ -43,7 +45,9 @@ class Options:
     scheduler: bool = True
     kwok: bool = True
     audit: bool = True
+    kubernetes: str = build.KUBERNETES
     emulates: str = ""
+    authorization: Sequence[str] = ("RBAC", "Node")
     apiserver_flags: Sequence[str] = ()
     controller_manager_flags: Sequence[str] = ()
 
@@ -96,7 +100,7 @@ def apiserver(home: Path, ports: Ports, identities: Identities, options: Options
         f"--tls-cert-file={identities.path('server.crt')}",
         f"--tls-private-key-file={identities.path('server.key')}",
         f"--token-auth-file={identities.path('tokens.csv')}",
-        "--authorization-mode=RBAC,Node",
+        f"--authorization-mode={','.join(options.authorization)}",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={identities.path('service-accounts.key')}",
         f"--service-account-signing-key-file={identities.path('service-accounts.key')}",

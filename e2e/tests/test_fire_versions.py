@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from e2e.harness import Cluster, ClusterFactory, Object, Options, objects, running
+import pytest
+
+from e2e import build
+from e2e.harness import Cluster, ClusterFactory, ControlPlane, Object, Options, objects, running
 from e2e.tests.claims import CLASSES, GPU, devices, gpu_slice, nic_slice, numa_mapping, pair
 from e2e.tests.test_fire_apiserver import health
 
 QUICK: dict[str, Any] = {"lease_seconds": 3}
 
+WITHOUT_THE_API = Options(
+    runtime_config={"resource.k8s.io/v1": "false"},
+    controllers=(),
+    scheduler=False,
+    kwok=False,
+    # The Node authorizer follows ResourceSlices, and without them is never ready.
+    authorization=("RBAC",),
+)
 
-async def test_a_cluster_without_the_api_is_told_in_one_sentence(cluster: Cluster) -> None:
-    """resource.k8s.io/v1 is not served: the process ends with status 1, and says what it needs (T-30).
 
-    The answer of such a server is injected: kube-apiserver 1.37 itself does not start without the API.
-    """
-    proxy = await cluster.proxy()
-    proxy.answer(404, method="GET", path=r"^/apis/resource\.k8s\.io/v1$", times=float("inf"))
-    operator = await cluster.new_operator(server=proxy.url, **QUICK)
-    operator.program.start()
+@pytest.mark.oldest
+@pytest.mark.parametrize("version", [build.KUBERNETES, build.OLDEST_KUBERNETES])
+async def test_a_cluster_without_the_api_is_told_in_one_sentence(version: str) -> None:
+    """resource.k8s.io/v1 is switched off: the process ends with status 1, and says what it needs (T-30)."""
+    async with ControlPlane(replace(WITHOUT_THE_API, kubernetes=version)) as plane:
+        cluster = Cluster(plane)
+        await cluster.install({"gatePolicy": {"enabled": False}})
+        operator = await cluster.new_operator(**QUICK)
+        operator.program.start()
 
-    assert await operator.program.ended(within=120) == 1
+        assert await operator.program.ended(within=120) == 1
     (told,) = [entry for entry in operator.events if entry.get("event") == "operator_cannot_start"]
     assert told["reason"] == (
-        "Kubernetes v1.37.2 does not serve resource.k8s.io/v1 ResourceClaims, which Dovetail needs: "
-        "upgrade to 1.34 or newer"
+        f"Kubernetes v{version} does not serve resource.k8s.io/v1 ResourceClaims, which Dovetail needs: "
+        "the API server's --runtime-config switches it off"
     )
 
 

@@ -1,4 +1,4 @@
-"""Older versions of Kubernetes, as the programs of the control plane emulate them."""
+"""Older versions of Kubernetes: the programs of 1.34, and what the newest ones emulate in between."""
 
 from __future__ import annotations
 
@@ -7,25 +7,38 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from e2e import build
 from e2e.harness import Cluster, ControlPlane, Options, condition, objects, running
+from e2e.tests.claims import CLASSES, alignment, devices, gpu_slice, nic_slice, numa_mapping, pair
 from e2e.tests.test_ownership import audit, ownership, prepare
 
-VERSIONS = ("1.34", "1.35", "1.36")
+pytestmark = pytest.mark.oldest
+
+VERSIONS = {
+    "1.34": Options(kubernetes=build.OLDEST_KUBERNETES),
+    "1.35": Options(emulates="1.35"),
+    "1.36": Options(emulates="1.36"),
+}
 GATE_POLICY = {"1.36"}
 """Versions that serve MutatingAdmissionPolicy as v1, so that the chart can be installed as it is."""
 
 
-@pytest_asyncio.fixture(params=VERSIONS, loop_scope="session")
-async def older(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
-    """A cluster of an older version, with what the chart installs there."""
-    plane = ControlPlane(Options(emulates=request.param))
+@pytest_asyncio.fixture(scope="module", loop_scope="session", params=VERSIONS)
+async def older_plane(request: pytest.FixtureRequest) -> AsyncIterator[ControlPlane]:
+    """A control plane of an older version, with what the chart installs there."""
+    plane = ControlPlane(VERSIONS[request.param])
     await plane.start()
-    cluster = Cluster(plane)
-    await cluster.install({"gatePolicy": {"enabled": request.param in GATE_POLICY}})
-    yield cluster
-    for operator in cluster.operators:
-        await operator.kill()
+    await Cluster(plane).install({"gatePolicy": {"enabled": request.param in GATE_POLICY}})
+    yield plane
     await plane.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def older(older_plane: ControlPlane) -> AsyncIterator[Cluster]:
+    """The same, empty, and emptied after the test."""
+    cluster = Cluster(older_plane)
+    yield cluster
+    await cluster.clean()
 
 
 async def test_an_older_version_is_served(older: Cluster) -> None:
@@ -43,3 +56,22 @@ async def test_an_older_version_is_served(older: Cluster) -> None:
     assert (condition(owner, "Fenced") or {})["reason"] == "NotServed"
     assert (await audit(older))["findings"] == []
     assert [event for event in operator.events if event.get("event") == "right_missing"] == []
+
+
+async def test_an_older_version_aligns_and_gives_back(older: Cluster) -> None:
+    """The only aligned pair goes to one pod, and to the next one when that is gone."""
+    await older.add_node("n1")
+    await older.apply(gpu_slice("n1", 0, 1), nic_slice("n1", 1), *CLASSES, numa_mapping())
+    namespace = await older.namespace()
+    await older.kube.create(objects.template("pair", pair()), namespace)
+    await older.operator()
+
+    for name in ("first", "second"):
+        await older.kube.create(objects.pod(name, templates={"devices": "pair"}), namespace)
+        await older.kube.wait_for("Pod", name, running, namespace)
+        (claim,) = await older.kube.list("ResourceClaim", namespace)
+        assert {device for _, _, device in devices(claim)} == {"gpu-1", "nic-0"}
+        assert [entry["value"] for entry in alignment(claim)] == [1]
+        await older.kube.delete("Pod", name, namespace)
+        await older.kube.wait_gone("Pod", name, namespace)
+        await older.kube.wait_all("ResourceClaim", lambda claims: not claims, namespace)

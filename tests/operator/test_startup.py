@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -27,17 +28,22 @@ async def wire(bare: EmbeddedCluster) -> "Wire":
     return Wire(await connect(), timeout_seconds=2)
 
 
+class Older(Reader):
+    """A server of 1.33 knows the group in older versions only."""
+
+    @override
+    async def is_served(self, kind: Kind) -> bool:
+        return kind.group != "resource.k8s.io" and await super().is_served(kind)
+
+    @override
+    async def read_json(self, path: str) -> Any:
+        older = {"gitVersion": "v1.33.4", "major": "1", "minor": "33"}
+        return older if path == "/version" else await super().read_json(path)
+
+
 async def test_a_cluster_without_the_api_is_refused(bare: EmbeddedCluster, wire: Wire) -> None:
     """Without resource.k8s.io/v1 the operator names version and remedy, and does not start (T-30)."""
-
-    class Older(Reader):
-        """A server of 1.33 knows the group in older versions only."""
-
-        @override
-        async def is_served(self, kind: Kind) -> bool:
-            return kind.group != "resource.k8s.io" and await super().is_served(kind)
-
-    with pytest.raises(ClusterUnsuited, match=r"does not serve resource.k8s.io/v1 .* upgrade to 1.34"):
+    with pytest.raises(ClusterUnsuited, match=r"1.33.4 does not serve resource.k8s.io/v1 .* upgrade to 1.34"):
         await examine(Older(wire), Settings(listen=""))
     await wire.close()
 

@@ -35,6 +35,10 @@ _SINCE: Mapping[str, int] = {
 """The minor version from which on a gate is on by default; gates that are not named are off."""
 
 
+FIRST_MINOR = 34
+"""The first minor version that serves resource.k8s.io/v1, by default (KEP-4381)."""
+
+
 class ClusterUnsuited(DovetailError):
     """The cluster cannot be served; the message is the sentence for the person who runs Dovetail."""
 
@@ -55,9 +59,14 @@ async def examine(reader: Reader, settings: Settings) -> Cluster:
     version = await reader.read_json("/version")
     name = _name_of(version)
     if not await reader.is_served(CLAIM):
+        remedy = (
+            "upgrade to 1.34 or newer"
+            if _minor(version) < FIRST_MINOR
+            else "the API server's --runtime-config switches it off"
+        )
         raise ClusterUnsuited(
             f"Kubernetes {name} does not serve {CLAIM.api_version} ResourceClaims, "
-            "which Dovetail needs: upgrade to 1.34 or newer"
+            f"which Dovetail needs: {remedy}"
         )
     served = [kind.plural for kind in OPTIONAL if await reader.is_served(kind)]
     gates = await _gates(reader, _minor(version)) | dict(settings.gates)
