@@ -141,7 +141,7 @@ class Faults:
         self._faults.append(_Fault(method=method, resource=resource, left=times, call=call))
 
     def drop_fields(self, *names: str) -> None:
-        """Keep nothing of these fields in allocation results, as if their gate were off (V69)."""
+        """Keep nothing of these fields in allocations and their results, as if their gate were off (V69)."""
         self._faults.append(
             _Fault(
                 method="PUT",
@@ -175,7 +175,7 @@ class Faults:
             if fault.call:
                 fault.call()
             if fault.drops_fields:
-                _drop_from_results(request.body, fault.drops_fields)
+                _drop_from_allocation(request.body, fault.drops_fields)
             if fault.error:
                 raise fault.error
             drops_answer = drops_answer or fault.drops_answer
@@ -202,11 +202,12 @@ def review(faults: Faults, body: Body) -> Body:
     return dict(body) | {"status": {"allowed": not denied, "reason": "denied by test" if denied else ""}}
 
 
-def _drop_from_results(claim: object, names: frozenset[str]) -> None:
+def _drop_from_allocation(claim: object, names: frozenset[str]) -> None:
     status = part(claim, "status") if isinstance(claim, dict) else {}
-    for result in part(part(status, "allocation"), "devices").get("results") or ():
+    allocation = part(status, "allocation")
+    for holder in (allocation, *(part(allocation, "devices").get("results") or ())):
         for name in names:
-            result.pop(name, None)
+            holder.pop(name, None)
 
 
 def _missing(verb: str, resource: str, group: str) -> str:

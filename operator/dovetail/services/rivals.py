@@ -111,7 +111,9 @@ class Rivals:
         return await self._mind.ask(lambda world: first_rival(world, keys, examples, young_rules=young))
 
     def _began(self, pod: Key, held: Sequence[Json]) -> float:
-        given = tuple((claim["metadata"]["uid"], _given_at(claim)) for claim in held)
+        given = tuple(
+            (claim["metadata"]["uid"], _given_at(claim), claims.devices_of(claim)) for claim in held
+        )
         known = self._since.get(pod)
         if known is None or known[0] != given:
             known = self._since[pod] = (given, self._clock())
@@ -119,12 +121,18 @@ class Rivals:
 
     @staticmethod
     def _is_new(held: Sequence[Json]) -> bool:
-        """Whether Dovetail gave devices a moment ago: whoever chose without knowing has written by now."""
+        """Whether Dovetail gave devices a moment ago: whoever chose before that has written by now.
+
+        Without DRADeviceBindingConditions (off before 1.36) the API server keeps no time (KEP-5007):
+        what nobody can date may be new.
+        """
         return any(
-            claims.is_written_by_us(claim) and seconds_since(_given_at(claim)) <= HOLD_SECONDS + 1
+            claims.is_written_by_us(claim)
+            and (not _given_at(claim) or seconds_since(_given_at(claim)) <= HOLD_SECONDS + 1)
             for claim in held
         )
 
 
 def _given_at(claim: Json) -> str:
+    """When the claim got its devices; empty where that is not known."""
     return str(claim["status"]["allocation"].get("allocationTimestamp") or "")
