@@ -127,6 +127,9 @@ OLDEST = Group(
     mod="go-1.34.mod",
 )
 
+# Of programs with the same name, those of the later group are taken.
+VERSIONS = {KUBERNETES: GROUPS, OLDEST_KUBERNETES: (*GROUPS, OLDEST)}
+
 
 def cache_directory() -> Path:
     """Where built programs are kept between runs."""
@@ -166,7 +169,7 @@ def build(groups: Sequence[Group] = GROUPS) -> dict[str, Path]:
 
 def bin_directory(kubernetes: str = KUBERNETES) -> Path:
     """Build everything for a version; return one directory in which every program has its name."""
-    programs = build() | (build([OLDEST]) if kubernetes == OLDEST_KUBERNETES else {})
+    programs = build(VERSIONS[kubernetes])
     name = hashlib.sha256("\n".join(map(str, programs.values())).encode()).hexdigest()[:16]
     home = cache_directory() / name / "bin"
     home.mkdir(parents=True, exist_ok=True)
