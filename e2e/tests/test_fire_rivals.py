@@ -67,13 +67,11 @@ async def claim_of(cluster: Cluster, pod: str, namespace: str) -> Object:
     return next(filter(is_mine, found))
 
 
-async def test_what_kube_scheduler_has_in_hand_is_left_to_it(cluster: Cluster) -> None:
-    """Its write comes after ours, for the same device: our gated pod gives way (R2 a, R-A15).
+async def beaten_by_kube_scheduler(cluster: Cluster, operator: Operator, namespace: str) -> None:
+    """Pod `ours` gets the only device, then kube-scheduler writes that `theirs` has it: `ours` gives way.
 
-    kube-scheduler then thinks that its device is free: a taint keeps it from giving the device to a third.
+    `theirs` runs at the end, and `ours` waits behind its gate.
     """
-    namespace = await prepare(cluster, devices=1)
-    operator = await cluster.operator(**QUICK)
     webhook = await scheduler_held(cluster, "resourceclaims/status")
     await cluster.kube.create(plain_pod("theirs"), namespace)
     await webhook.arrived(lambda request: request["userInfo"]["username"] == SCHEDULER)
@@ -87,6 +85,18 @@ async def test_what_kube_scheduler_has_in_hand_is_left_to_it(cluster: Cluster) -
     await operator.event("device_clash", lambda event: event["gated"])
     waiting = await cluster.kube.wait_for("Pod", "ours", waits("NothingFits"), namespace)
     assert gated(waiting)
+
+
+async def test_what_kube_scheduler_has_in_hand_is_left_to_it(cluster: Cluster) -> None:
+    """Its write comes after ours, for the same device: our gated pod gives way (R2 a, R-A15).
+
+    kube-scheduler then thinks that its device is free: a taint keeps it from giving the device to a third.
+    """
+    namespace = await prepare(cluster, devices=1)
+    operator = await cluster.operator(**QUICK)
+
+    await beaten_by_kube_scheduler(cluster, operator, namespace)
+
     await cluster.kube.create(plain_pod("third"), namespace)
     await cluster.kube.wait_for("Pod", "third", unschedulable, namespace)
     assert held_twice(await cluster.kube.list("ResourceClaim", namespace)) == []

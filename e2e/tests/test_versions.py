@@ -13,16 +13,14 @@ from e2e.tests.claims import (
     CLASSES,
     alignment,
     devices,
-    gated,
     gpu_slice,
     held_twice,
     nic_slice,
     numa_mapping,
     pair,
-    waits,
 )
-from e2e.tests.test_fire_rivals import SCHEDULER, claim_of, scheduler_held
-from e2e.tests.test_ownership import audit, ownership, plain_pod, prepare
+from e2e.tests.test_fire_rivals import beaten_by_kube_scheduler
+from e2e.tests.test_ownership import audit, ownership, prepare
 
 pytestmark = pytest.mark.oldest
 
@@ -93,15 +91,7 @@ async def test_an_older_kube_scheduler_that_has_chosen_is_given_way(older: Clust
     """It writes after us, for the same device, and allocations have no date: our gated pod gives way."""
     namespace = await prepare(older, devices=1)
     operator = await older.operator()
-    webhook = await scheduler_held(older, "resourceclaims/status")
-    await older.kube.create(plain_pod("theirs"), namespace)
-    await webhook.arrived(lambda request: request["userInfo"]["username"] == SCHEDULER)
 
-    await older.kube.create(objects.pod("p", templates={"gpu": "ours"}), namespace)
-    await claim_of(older, "p", namespace)
-    webhook.release()
+    await beaten_by_kube_scheduler(older, operator, namespace)
 
-    await older.kube.wait_for("Pod", "theirs", running, namespace)
-    await operator.event("device_clash", lambda event: event["gated"])
-    assert gated(await older.kube.wait_for("Pod", "p", waits("NothingFits"), namespace))
     assert held_twice(await older.kube.list("ResourceClaim", namespace)) == []
