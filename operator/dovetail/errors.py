@@ -13,6 +13,7 @@
     │   ├── Gone              410: the resourceVersion is too old; list again
     │   ├── Throttled         429: wait for `retry_after_seconds`
     │   └── Unavailable       5xx, time-outs, broken connections: try again later
+    ├── InputInvalid          a file that a command was given cannot be read or understood
     ├── NotLeading            this replica may not write now
     └── SettingInvalid        an administrator has set something that is no value
 
@@ -87,6 +88,10 @@ class Throttled(ClusterError):
 
 class Unavailable(ClusterError):
     """The API server failed or could not be reached (5xx, time-out, connection): the outcome is unknown."""
+
+
+class InputInvalid(DovetailError):
+    """A file that a command was given cannot be read or understood; the message names it."""
 
 
 class NotLeading(DovetailError):

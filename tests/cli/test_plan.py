@@ -395,7 +395,12 @@ def test_lists_streams_and_other_kinds_are_read(tmp_path: Path) -> None:
     documents: list[Body] = [
         {"apiVersion": "v1", "kind": "List", "items": things},
         {"apiVersion": "v1", "kind": "PodList", "items": items},
-        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": "whatever"},
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ControllerRevision",
+            "metadata": {"name": "d"},
+            "data": "whatever",
+        },
         {"apiVersion": "metrics.example/v1", "kind": "Node", "metadata": {"name": "not-a-node"}},
     ]
     (tmp_path / "a.yaml").write_text(yaml.safe_dump_all(documents))

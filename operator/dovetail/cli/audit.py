@@ -3,7 +3,7 @@
 import asyncio
 import enum
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +13,7 @@ from dovetail.core.features import Features
 from dovetail.core.findings import TRANSIENT, Finding
 from dovetail.core.oversight import audit_world
 from dovetail.core.world import World
-from dovetail.errors import DovetailError, ObjectInvalid
+from dovetail.errors import DovetailError, InputInvalid
 from dovetail.services.settings import DualModeNodes
 from dovetail.services.text import harmless
 
@@ -80,19 +80,14 @@ def _world(bodies: Iterable[Mapping[str, Any]], dual_mode_nodes: DualModeNodes) 
     return world
 
 
-def _manifests(paths: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+def _manifests(paths: Sequence[str]) -> Iterable[Mapping[str, Any]]:
     """The objects of manifests; what cannot be read ends the audit, since it may hold devices."""
-    from dovetail.cli.manifests import Trouble, read_manifests
+    from dovetail.cli.gathering import gather
 
-    for found in read_manifests(paths):
-        if isinstance(found, Trouble):
-            place = (
-                f"{found.origin.file}, document {found.origin.document}"
-                if found.origin.document
-                else found.origin.file
-            )
-            raise ObjectInvalid("manifest", place, found.message)
-        yield found.body
+    gathered = gather(paths)
+    if gathered.troubles:
+        raise InputInvalid(str(gathered.troubles[0]))
+    return (manifest.body for manifest in gathered.manifests.values())
 
 
 async def _audit_cluster(settle: float, dual_mode_nodes: DualModeNodes) -> tuple[World, tuple[Finding, ...]]:

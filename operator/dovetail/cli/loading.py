@@ -6,20 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from dovetail.api.placement import PriorityClass
-from dovetail.cli.manifests import Manifest, Origin, Trouble, read_manifests
-from dovetail.core.decisions import ObjectKey
+from dovetail.cli.gathering import gather, listed
+from dovetail.cli.manifests import Key, Manifest, Trouble
+from dovetail.cli.workloads import expand
 from dovetail.core.dual_mode import describe
 from dovetail.core.features import Features
-from dovetail.core.world import World
+from dovetail.core.world import MODELS, World
 
 SYSTEM_PRIORITIES: Mapping[str, int] = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
 }
 """The classes that every cluster has."""
-
-MOST_NAMES = 20
-"""So many nodes are named in one note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,7 @@ class Loaded:
 
 
 def load(
-    paths: Iterable[str], features: Features, *, shipped_mappings: bool, exclude_dual_mode: bool
+    paths: Sequence[str], features: Features, *, shipped_mappings: bool, exclude_dual_mode: bool
 ) -> Loaded:
     """Read manifests into a world in which nodes that only slices name exist."""
     world = World(
@@ -41,28 +39,25 @@ def load(
         assume_nodes=True,
         exclude_dual_mode=exclude_dual_mode,
     )
-    manifests: dict[tuple[str, ObjectKey], Manifest] = {}
-    troubles: list[Trouble] = []
-    files: dict[str, None] = {}
-    for found in read_manifests(paths):
-        files[found.origin.file] = None
-        if isinstance(found, Trouble):
-            troubles.append(found)
-        elif (first := manifests.get(_key(found))) is not None:
-            troubles.append(_trouble(found, f"it is in the input twice, first in {_place(first.origin)}"))
-        else:
-            manifests[_key(found)] = found
-    # Priorities are known once all classes are.
-    ordered = sorted(manifests.values(), key=lambda manifest: manifest.kind == "Pod")
-    notes: dict[str, None] = {}
-    for manifest in ordered:
-        body = _settled(world, manifest.body, notes) if manifest.kind == "Pod" else manifest.body
-        world.put(manifest.kind, body)
-    for (kind, key), problem in world.problems.items():
-        troubles.append(_trouble(manifests[kind, key], problem.reason))
-    troubles += _mapping_troubles(world, manifests)
+    gathered = gather(paths)
+    notes = dict.fromkeys(gathered.notes())
+    known = {key: each for key, each in gathered.manifests.items() if each.kind in MODELS}
+    for manifest in known.values():
+        if manifest.kind != "Pod":
+            world.put(manifest.kind, manifest.body)
+    expanded = expand(gathered.manifests, world.nodes)
+    notes.update(dict.fromkeys(expanded.notes))
+    for manifest in expanded.volume_claims:
+        world.put(manifest.kind, manifest.body)
+    # Priorities are known once all classes are, and nodes before the pods of DaemonSets.
+    for manifest in expanded.pods:
+        world.put(manifest.kind, _settled(world, manifest.body, notes))
+    known.update((manifest.key, manifest) for manifest in (*expanded.volume_claims, *expanded.pods))
+    troubles = [*gathered.troubles, *expanded.troubles]
+    troubles += dict.fromkeys(known[key].trouble(problem.reason) for key, problem in world.problems.items())
+    troubles += _mapping_troubles(world, known)
     notes.update(dict.fromkeys(_dual_mode_notes(world)))
-    return Loaded(world, tuple(_in_input_order(troubles, list(files))), tuple(notes))
+    return Loaded(world, gathered.in_input_order(troubles), tuple(notes))
 
 
 def _settled(world: World, body: Mapping[str, Any], notes: dict[str, None]) -> Mapping[str, Any]:
@@ -100,13 +95,7 @@ def _dual_mode_notes(world: World) -> Iterator[str]:
         yield f"these nodes offer {offers}: {listed(names)}."
 
 
-def listed(names: Sequence[str]) -> str:
-    """The names, as far as one note holds them."""
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return f"{', '.join(names[:MOST_NAMES])}{more}"
-
-
-def _mapping_troubles(world: World, manifests: Mapping[tuple[str, ObjectKey], Manifest]) -> Iterable[Trouble]:
+def _mapping_troubles(world: World, manifests: Mapping[Key, Manifest]) -> Iterable[Trouble]:
     """Mappings that cannot be used: against the rules, not compiling, or for an attribute that is taken."""
     reasons: dict[str, str] = dict(world.mappings.invalid)
     for name, older in world.mappings.duplicates.items():
@@ -115,22 +104,4 @@ def _mapping_troubles(world: World, manifests: Mapping[tuple[str, ObjectKey], Ma
         if compiled.problems:
             reasons[name] = "; ".join(problem.message for problem in compiled.problems)
     for name, reason in reasons.items():
-        yield _trouble(manifests["DerivedAttribute", ("", name)], reason)
-
-
-def _key(manifest: Manifest) -> tuple[str, ObjectKey]:
-    metadata = manifest.body["metadata"]
-    return manifest.kind, (str(metadata.get("namespace") or ""), str(metadata["name"]))
-
-
-def _trouble(manifest: Manifest, message: str) -> Trouble:
-    return Trouble(manifest.origin, message, manifest.kind, str(manifest.body["metadata"]["name"]))
-
-
-def _place(origin: Origin) -> str:
-    return f"{origin.file}, document {origin.document}" if origin.document else origin.file
-
-
-def _in_input_order(troubles: list[Trouble], files: list[str]) -> list[Trouble]:
-    """By file as they were read, then by document."""
-    return sorted(troubles, key=lambda trouble: (files.index(trouble.origin.file), trouble.origin.document))
+        yield manifests["DerivedAttribute", ("", name)].trouble(reason)

@@ -6,12 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
+from dovetail.cli.known_kinds import home_of, preferred, unknown
 from dovetail.cli.old_versions import modernize
 from dovetail.cli.yaml_documents import read_documents
+from dovetail.core.decisions import ObjectKey
 
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json")
 MOST_NESTED_LISTS = 8
+
+Key = tuple[str, ObjectKey]
+"""Kind, and namespace with name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +28,10 @@ class Origin:
     file: str
     document: int = 0
 
+    @override
+    def __str__(self) -> str:
+        return f"{self.file}, document {self.document}" if self.document else self.file
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
@@ -29,6 +40,30 @@ class Manifest:
     origin: Origin
     kind: str
     body: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The object's name."""
+        return str(self.body["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        """The object's namespace; empty where it has none."""
+        return str(self.body["metadata"].get("namespace") or "")
+
+    @property
+    def key(self) -> Key:
+        """What no two objects share."""
+        return self.kind, (self.namespace, self.name)
+
+    @property
+    def title(self) -> str:
+        """The object in words."""
+        return f"{self.kind} {self.namespace + '/' if self.namespace else ''}{self.name}"
+
+    def trouble(self, message: str) -> "Trouble":
+        """What is wrong with it."""
+        return Trouble(self.origin, message, self.kind, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,43 +75,32 @@ class Trouble:
     kind: str = ""
     name: str = ""
 
+    @override
+    def __str__(self) -> str:
+        what = " ".join(part for part in (self.kind, self.name) if part)
+        return f"{self.origin}: {what + ': ' if what else ''}{self.message}"
+
 
 @dataclass(frozen=True, slots=True)
-class _Home:
-    """Where objects of a kind live: group, versions that are read, and whether they have a namespace."""
+class Ignored:
+    """An object that means nothing here; `kind` is as kubectl writes it: with the group, where it has one."""
 
-    group: str
-    versions: tuple[str, ...] = ("v1",)
-    namespaced: bool = False
-
-
-_DRA = ("v1", "v1beta2", "v1beta1")
-_HOMES: Mapping[str, _Home] = {
-    "Pod": _Home("", namespaced=True),
-    "Node": _Home(""),
-    "Namespace": _Home(""),
-    "PersistentVolume": _Home(""),
-    "PersistentVolumeClaim": _Home("", namespaced=True),
-    "ResourceClaim": _Home("resource.k8s.io", _DRA, namespaced=True),
-    "ResourceClaimTemplate": _Home("resource.k8s.io", _DRA, namespaced=True),
-    "DeviceClass": _Home("resource.k8s.io", _DRA),
-    "ResourceSlice": _Home("resource.k8s.io", _DRA),
-    "DeviceTaintRule": _Home("resource.k8s.io", ("v1", "v1beta2", "v1alpha3")),
-    "DerivedAttribute": _Home("dovetail.dev", ("v1alpha1",)),
-    "DeviceOwnership": _Home("dovetail.dev", ("v1alpha1",)),
-    "PriorityClass": _Home("scheduling.k8s.io"),
-    "StorageClass": _Home("storage.k8s.io"),
-    "CSINode": _Home("storage.k8s.io"),
-}
+    origin: Origin
+    kind: str
 
 
-def read_manifests(paths: Iterable[str]) -> Iterator[Manifest | Trouble]:
-    """Every object of the kinds that matter, in the order of the input; other kinds are passed over."""
+Found = Manifest | Trouble | Ignored
+
+
+def read_manifests(paths: Iterable[str]) -> Iterator[Found]:
+    """Every object, in the order of the input; a file that is named again is read once."""
+    read: set[Path] = set()
     for path in paths:
         for file in _files(path):
             if isinstance(file, Trouble):
                 yield file
-            else:
+            elif (resolved := Path(file).resolve()) not in read:
+                read.add(resolved)
                 yield from _read_file(file)
 
 
@@ -96,7 +120,7 @@ def _is_manifest(file: Path, root: Path) -> bool:
     return not hidden and file.suffix.lower() in SUFFIXES and not file.is_dir()
 
 
-def _read_file(file: str) -> Iterator[Manifest | Trouble]:
+def _read_file(file: str) -> Iterator[Found]:
     try:
         content = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
         text = content.decode("utf-8-sig")
@@ -114,7 +138,7 @@ def _read_file(file: str) -> Iterator[Manifest | Trouble]:
             yield from _objects(origin, document.value)
 
 
-def _objects(origin: Origin, value: object, depth: int = 0) -> Iterator[Manifest | Trouble]:
+def _objects(origin: Origin, value: object, depth: int = 0) -> Iterator[Found]:
     if not isinstance(value, Mapping):
         yield Trouble(origin, "it is no Kubernetes object: a mapping with apiVersion and kind is expected")
         return
@@ -128,7 +152,7 @@ def _objects(origin: Origin, value: object, depth: int = 0) -> Iterator[Manifest
         yield from _object(origin, kind, version, value)
 
 
-def _list(origin: Origin, value: Mapping[str, Any], depth: int) -> Iterator[Manifest | Trouble]:
+def _list(origin: Origin, value: Mapping[str, Any], depth: int) -> Iterator[Found]:
     if depth >= MOST_NESTED_LISTS:
         yield Trouble(origin, f"lists are nested more than {MOST_NESTED_LISTS} deep", value["kind"])
         return
@@ -140,26 +164,32 @@ def _list(origin: Origin, value: Mapping[str, Any], depth: int) -> Iterator[Mani
         yield from _objects(origin, item, depth + 1)
 
 
-def _object(
-    origin: Origin, kind: str, api_version: str, body: Mapping[str, Any]
-) -> Iterator[Manifest | Trouble]:
+def _object(origin: Origin, kind: str, api_version: str, body: Mapping[str, Any]) -> Iterator[Found]:
     group, _, version = api_version.rpartition("/")
-    home = _HOMES.get(kind)
-    if home is None or home.group != group:
-        return
+    home = home_of(kind, group)
     metadata = body.get("metadata")
     name = _name(body)
-    if not isinstance(metadata, Mapping):
+    if home is None:
+        reason = unknown(kind, api_version)
+        yield Trouble(origin, reason, name=name) if reason else Ignored(origin, kind_in(kind, group))
+    elif not isinstance(metadata, Mapping):
         yield Trouble(origin, "metadata is missing", kind)
     elif version not in home.versions:
-        yield Trouble(origin, f"apiVersion {api_version} is not read; use {group}/v1", kind, name)
+        yield Trouble(origin, f"apiVersion {api_version} is not read; use {preferred(home)}", kind, name)
     elif not name:
         yield Trouble(origin, "metadata.name: it has none", kind)
+    elif not isinstance(metadata.get("namespace") or "", str):
+        yield Trouble(origin, "metadata.namespace: it is no string", kind, name)
     else:
         settled = {**metadata, "name": name} | ({} if home.namespaced else {"namespace": ""})
         if home.namespaced and not metadata.get("namespace"):
             settled["namespace"] = "default"
         yield Manifest(origin, kind, modernize(kind, version, {**body, "metadata": settled}))
+
+
+def kind_in(kind: str, group: str) -> str:
+    """A kind with its group, as kubectl writes it."""
+    return f"{kind}.{group}" if group else kind
 
 
 def _name(body: Mapping[str, Any]) -> str:

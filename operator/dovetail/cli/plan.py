@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from dovetail.cli.loading import Loaded, listed, load
+from dovetail.cli.gathering import listed
+from dovetail.cli.loading import Loaded, load
 from dovetail.cli.plan_report import as_json, outcome_of
 from dovetail.cli.plan_text import print_plan, print_troubles
 from dovetail.core.budget import Budget
@@ -77,6 +78,10 @@ def plan(  # noqa: PLR0917 - typer passes options by name
 ) -> None:
     """Say what the operator would do with each pod that has no node yet, from manifests alone.
 
+    The pods that workloads ask for are planned with them: Deployments, ReplicaSets, StatefulSets, DaemonSets,
+    Jobs, CronJobs (one run), ReplicationControllers, JobSets and LeaderWorkerSets.
+    An object of a later file replaces that of an earlier one.
+
     Pods are served by priority, then age, then order in the input, each seeing what the earlier ones got.
     Nodes that only slices name are assumed to exist and be usable.
 
@@ -94,7 +99,9 @@ def plan(  # noqa: PLR0917 - typer passes options by name
     assumed = loaded.world.nodes.assumed
     forecasts = list(forecast(loaded.world, settings=settings, budget=_budgets(decision_seconds)))
     if output is Output.JSON:
-        typer.echo(json.dumps(as_json(forecasts, loaded.troubles), indent=2, ensure_ascii=False))
+        typer.echo(
+            json.dumps(as_json(forecasts, loaded.troubles, loaded.notes), indent=2, ensure_ascii=False)
+        )
     else:
         _print_text(loaded, forecasts, assumed)
     raise typer.Exit(_status(loaded, forecasts))

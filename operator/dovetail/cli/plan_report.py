@@ -63,9 +63,16 @@ def message_of(forecast: Forecast) -> str:
             return ""
 
 
-def as_json(forecasts: Iterable[Forecast], troubles: Iterable[Trouble]) -> dict[str, Any]:
-    """The whole answer."""
-    return {"pods": [_pod(each) for each in forecasts], "problems": [_problem(each) for each in troubles]}
+def as_json(
+    forecasts: Iterable[Forecast], troubles: Iterable[Trouble], notes: Iterable[str]
+) -> dict[str, Any]:
+    """The whole answer; `notes` only where there are any."""
+    told = list(notes)
+    return {
+        "pods": [_pod(each) for each in forecasts],
+        "problems": [_problem(each) for each in troubles],
+        **({"notes": told} if told else {}),
+    }
 
 
 def allocation_of(served: Served) -> dict[str, Any]:

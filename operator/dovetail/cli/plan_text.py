@@ -48,10 +48,8 @@ def print_plan(console: Console, forecasts: Sequence[Forecast], notes: Iterable[
 def print_troubles(console: Console, troubles: Iterable[Trouble]) -> None:
     """One line per problem, with file and document."""
     for trouble in troubles:
-        document = f", document {trouble.origin.document}" if trouble.origin.document else ""
-        what = " ".join(part for part in (trouble.kind, trouble.name) if part)
         line = Text("problem: ", "bold red")
-        line.append(f"{trouble.origin.file}{document}: {what + ': ' if what else ''}{trouble.message}")
+        line.append(str(trouble))
         _print(console, line)
 
 
