@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from dovetail.api.kinds import CLAIM
+from dovetail.api.kinds import CLAIM, POD
 from dovetail.cluster.pen import Pen
 from dovetail.cluster.reader import Reader
 from dovetail.core.decisions import Grant, Place, Reserve
@@ -15,7 +15,8 @@ from dovetail.core.outcome import Allocation
 from dovetail.errors import ClusterError, Conflict, Unavailable
 from dovetail.services import claims
 from dovetail.services.mind import Mind, Verdict
-from dovetail.services.picture import Json, Key, Picture
+from dovetail.services.picture import Json, Key, Picture, key_of
+from dovetail.services.release import is_done
 
 log = structlog.get_logger(__name__)
 
@@ -55,6 +56,8 @@ class AllocationWriter:
         self._reader = reader
         self._picture = picture
         self._mind = mind
+        self._unknown: dict[Key, tuple[Key, str]] = {}
+        """Claims of which nobody knows whether they were written, with pod and UID that they were for."""
 
     async def write(self, pod: Mapping[str, Any], verdict: Verdict, *, now: str) -> Written:
         """Carry out a `Place` or `Reserve`, except for the gate.
@@ -69,6 +72,7 @@ class AllocationWriter:
             self._mind.withdraw(verdict.claims.keys())
             raise
         self._mind.withdraw(verdict.claims.keys() - set(written.unknown))
+        self._unknown |= dict.fromkeys(written.unknown, (key_of(pod), pod["metadata"]["uid"]))
         return written
 
     async def _write(self, pod: Mapping[str, Any], verdict: Verdict, now: str) -> Written:
@@ -103,7 +107,28 @@ class AllocationWriter:
             body = await self._reader.find(CLAIM, *key)
             if body is not None:
                 self._picture.see(CLAIM, body)
+            self._unknown.pop(key, None)
         self._mind.withdraw(keys)
+
+    async def settle_abandoned(self) -> None:
+        """Find out about writes without an answer whose pod is gone: nobody else asks for them any more.
+
+        Where that is not possible now, it is tried again at the next call.
+        """
+        gone = {claim: pod for claim, pod in self._unknown.items() if self._is_gone(*pod)}
+        for claim, pod in gone.items():
+            if self._unknown.pop(claim, None) is None:
+                # Somebody else is at it.
+                continue
+            try:
+                await self.read_back((claim,))
+            except ClusterError as error:
+                self._unknown[claim] = pod
+                log.warning("not_read_back", claim="/".join(claim), error=str(error))
+
+    def _is_gone(self, key: Key, uid: str) -> bool:
+        pod = self._picture.find(POD, key)
+        return pod is None or pod["metadata"]["uid"] != uid or is_done(pod)
 
     async def _look_into(self, settled: "_Settled") -> None:
         """A conflict may be with ourselves: a first try took place, its answer was lost, a second was sent.

@@ -41,6 +41,10 @@ class Clashes:
         """The claims that hold a device for themselves alone."""
         return frozenset(self._holders.get(device, ()))
 
+    def held_twice(self) -> tuple[Device, ...]:
+        """The devices that more than one claim holds for itself alone."""
+        return tuple(device for device, holders in self._holders.items() if len(holders) > 1)
+
     def others(self, key: Key, devices: frozenset[Device]) -> dict[Device, frozenset[Key]]:
         """The devices that other claims hold too, with these claims."""
         return {

@@ -81,7 +81,11 @@ class DualModes:
         self._changed.difference_update(names)
         if not self._changed:
             self._due.clear()
-        found = await self._mind.ask(partial(_dual_modes, names))
+        try:
+            found = await self._mind.ask(partial(_dual_modes, names))
+        except BaseException:
+            self._mark(names)
+            raise
         for name in names:
             self._tell(name, found.get(name, ()))
 

@@ -12,7 +12,7 @@ from dovetail.services.dual_modes import DualModes
 from dovetail.services.metrics import Metrics
 from dovetail.services.mind import Mind
 from dovetail.services.ownership import Fences
-from dovetail.services.picture import Change, Picture
+from dovetail.services.picture import Change, Key, Picture
 
 FENCERS = 1
 """How many DeviceOwnerships are settled at a time: few exist, and rules can be in each other's way."""
@@ -54,7 +54,7 @@ class Guard:
         )
         self._desk = Desk(
             "ownership",
-            serve=self._fences.settle,
+            serve=self._settle,
             urgency=lambda key: (0, "", *key),
             workers=FENCERS,
             metrics=metrics,
@@ -89,6 +89,10 @@ class Guard:
             tasks.create_task(self.auditor.run())
             tasks.create_task(self._desk.run())
             tasks.create_task(self._dual_modes.run())
+
+    async def _settle(self, key: Key) -> None:
+        if seconds := await self._fences.settle(key):
+            self._desk.queue.mark_later(key, seconds)
 
     async def finish(self, seconds: float) -> None:
         """Take up nothing new and give a write under way some time."""

@@ -57,19 +57,26 @@ class MappingReports:
             if not may_work():
                 continue
             self._due.clear()
-            try:
-                await self.report()
-            except (ClusterError, NotLeading) as error:
-                log.warning("mapping_status_not_written", error=str(error))
+            if not await self.report():
                 self._due.set()
                 await asyncio.sleep(RETRY_SECONDS)
 
-    async def report(self) -> None:
-        """Bring the status of every mapping up to date."""
+    async def report(self) -> bool:
+        """Bring the status of every mapping up to date; False where one could not be written."""
+        is_whole = True
         for mapping in self._picture.all(MAPPING):
             status = await self._mind.ask(partial(self._judge, mapping))
-            if status != (mapping.get("status") or {}):
+            if status == (mapping.get("status") or {}):
+                continue
+            try:
                 await self._write(mapping, status)
+            except (ClusterError, NotLeading) as error:
+                # The others are not to wait for this one.
+                log.warning(
+                    "mapping_status_not_written", mapping=mapping["metadata"]["name"], error=str(error)
+                )
+                is_whole = False
+        return is_whole
 
     def _judge(self, mapping: Json, world: World) -> dict[str, Any]:
         name = mapping["metadata"]["name"]

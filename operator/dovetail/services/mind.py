@@ -136,10 +136,6 @@ class Mind:
             )
         )
 
-    async def turn_off(self, gate: str) -> None:
-        """Do without a feature gate from now on, by Kubernetes' name."""
-        await self.ask(lambda world: world.set_features(world.features.with_gates({gate: False})))
-
     async def missing_claims(self, key: Key) -> tuple[Step, ...]:
         """What has to be made, adopted or reported for the templates of a pod."""
         return await self.ask(lambda world: _steps(world, key))

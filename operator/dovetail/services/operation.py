@@ -84,6 +84,7 @@ class Operation:
         self._spawn("quarantine", parts.quarantine.desk.run())
         self._spawn("mappings", parts.reports.run(parts.is_leading))
         self._spawn("rights", parts.permits.run())
+        self._spawn("survey", parts.survey.run())
         self._spawn("healing", self._heal())
 
     async def end(self) -> None:

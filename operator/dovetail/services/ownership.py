@@ -20,6 +20,9 @@ from dovetail.services.picture import Change, Json, Key, Picture, key_of
 
 log = structlog.get_logger(__name__)
 
+REFUSED_SECONDS = 60.0
+"""A rule that the API server refuses is sent again after this time: rights and policies change."""
+
 
 class Fences:
     """Settles one DeviceOwnership at a time; the owner of the queue calls `settle` again when it raises."""
@@ -55,13 +58,15 @@ class Fences:
         """Every DeviceOwnership."""
         return tuple(key_of(owner) for owner in self._picture.all(OWNERSHIP))
 
-    async def settle(self, key: Key) -> None:
-        """Write what rules are missing or wrong, then what the object says of itself, if that changed."""
+    async def settle(self, key: Key) -> float:
+        """Write what rules are missing or wrong, then what the object says of itself, if that changed.
+
+        Returns after how many seconds to try again what the API server refused; 0 where it refused nothing.
+        """
         body = self._picture.find(OWNERSHIP, key)
-        if self._is_served():
-            await self._delete(self._left_over(key))
+        stays = await self._delete(self._left_over(key)) if self._is_served() else ""
         if body is None or body["metadata"].get("deletionTimestamp"):
-            return
+            return REFUSED_SECONDS if stays else 0.0
         ownership = DeviceOwnership.parse(body)
         slices = await self._mind.ask(slices_in)
         fence = await asyncio.to_thread(lambda: fence_of(ownership, read_pools(slices)))
@@ -81,6 +86,7 @@ class Fences:
         )
         if status != before:
             await self._write_status(body, status)
+        return REFUSED_SECONDS if stays or refused else 0.0
 
     async def _write_rules(self, changes: RuleChanges) -> str:
         """Write rules; returns why the API server refused one, or nothing. Whatever may pass is raised."""

@@ -49,11 +49,11 @@ class Permits:
                 self._complain(f"missing right to {granted.right}", "")
         self._restrict(Restrictions(found, self.restrictions.gates))
 
-    def gate_off(self, gate: str) -> None:
-        """A feature gate was found off: it is not relied on any more until the next start."""
-        self._complain(f"feature gate {gate} is off", WITHOUT_GATE)
-        gates = sorted({*self.restrictions.gates, gate})
-        self._restrict(Restrictions(self.restrictions.rights, tuple(gates)))
+    def note_gate(self, gate: str, is_off: bool) -> None:
+        """A feature gate was found off, and is not relied on; or it is about to be tried again."""
+        self._complain(f"feature gate {gate} is off", WITHOUT_GATE if is_off else "")
+        gates = {*self.restrictions.gates, gate} if is_off else {*self.restrictions.gates} - {gate}
+        self._restrict(Restrictions(self.restrictions.rights, tuple(sorted(gates))))
 
     async def run(self) -> None:
         """Check for ever, beginning after the first pause."""

@@ -132,10 +132,12 @@ class Retraction:
         self._stuck_since.pop(key, None)
         task = asyncio.create_task(self._take_back(key, pod), name=f"take back {'/'.join(key)}")
         self._under_way[key] = task
-        task.add_done_callback(lambda _: self._over(key))
+        task.add_done_callback(lambda task: self._over(key, task))
 
-    def _over(self, key: Key) -> None:
+    def _over(self, key: Key, task: asyncio.Task[None]) -> None:
         self._under_way.pop(key, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("fault", pod="/".join(key), exc_info=error)
         self._served_again(key)
 
     async def _take_back(self, key: Key, pod: Json) -> None:

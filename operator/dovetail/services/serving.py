@@ -122,6 +122,7 @@ class Serving:
 
     async def serve(self, key: Key) -> None:
         """Bring one pod as far as it can go now."""
+        await self.tools.writer.settle_abandoned()
         pod = self.tools.picture.find(POD, key)
         if pod is None or is_done(pod) or pod["metadata"].get("deletionTimestamp"):
             self._notebook.forget(key)

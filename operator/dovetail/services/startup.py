@@ -52,6 +52,8 @@ class Cluster:
     features: Features
     optional: frozenset[str]
     """The plurals of the optional kinds that it serves."""
+    tells_gates: bool = True
+    """The API server itself said which gates are on; else they follow its version."""
 
 
 async def examine(reader: Reader, settings: Settings) -> Cluster:
@@ -69,8 +71,9 @@ async def examine(reader: Reader, settings: Settings) -> Cluster:
             f"which Dovetail needs: {remedy}"
         )
     served = [kind.plural for kind in OPTIONAL if await reader.is_served(kind)]
-    gates = await _gates(reader, _minor(version)) | dict(settings.gates)
-    return Cluster(name, Features.none().with_gates(gates), frozenset(served))
+    told = await _gates_told(reader)
+    gates = _gates_by(_minor(version)) | (told or {}) | dict(settings.gates)
+    return Cluster(name, Features.none().with_gates(gates), frozenset(served), told is not None)
 
 
 async def missing_rights(pen: Pen, settings: Settings, cluster: Cluster, namespace: str) -> tuple[Right, ...]:
@@ -103,16 +106,19 @@ async def _may(pen: Pen, right: Right) -> bool:
     return bool((answer.get("status") or {}).get("allowed"))
 
 
-async def _gates(reader: Reader, minor: int) -> dict[str, bool]:
-    """As the API server's metrics say; else the defaults of its version."""
-    by_version = {gate: _SINCE.get(gate, 1 << 30) <= minor for gate in GATES}
+def _gates_by(minor: int) -> dict[str, bool]:
+    """The defaults of a version."""
+    return {gate: _SINCE.get(gate, 1 << 30) <= minor for gate in GATES}
+
+
+async def _gates_told(reader: Reader) -> dict[str, bool] | None:
+    """What the API server's metrics say; None where they cannot be had."""
     try:
         text = await reader.read_text("/metrics")
     except ClusterError as error:
-        log.info("gates_by_version", minor=minor, reason=str(error))
-        return by_version
-    told = {name: value == "1" for name, value in _ENABLED.findall(text) if name in GATES}
-    return by_version | told
+        log.info("gates_by_version", reason=str(error))
+        return None
+    return {name: value == "1" for name, value in _ENABLED.findall(text) if name in GATES}
 
 
 def _name_of(version: Mapping[str, object]) -> str:

@@ -4,6 +4,7 @@ from functools import cached_property
 from time import monotonic
 
 from dovetail.api.kinds import TAINT_RULE
+from dovetail.core.features import Features
 from dovetail.services.allocation import AllocationWriter
 from dovetail.services.avoidance import Attempts
 from dovetail.services.clash_reports import ClashReports
@@ -22,7 +23,8 @@ from dovetail.services.reconciler import Reconciler
 from dovetail.services.release import Release
 from dovetail.services.retraction import Retraction
 from dovetail.services.serving import Serving, Tools
-from dovetail.services.startup import missing_rights
+from dovetail.services.startup import examine, missing_rights
+from dovetail.services.survey import RESYNCS_PER_SURVEY, Survey
 from dovetail.services.takeback import TakeBack
 from dovetail.services.waiting import Urgency
 from dovetail.services.workbench import Workbench, lease_namespace
@@ -69,6 +71,21 @@ class Workshop(Workbench):
         )
 
     @cached_property
+    def gates_off(self) -> GatesOff:
+        """Which gates are done without."""
+        return GatesOff(mind=self.mind, features=self.cluster.features, found=self.permits.note_gate)
+
+    @cached_property
+    def survey(self) -> Survey:
+        """What examines the cluster again."""
+        return Survey(
+            examine=lambda: examine(self.reader, self.settings),
+            cluster=self.cluster,
+            found=self._surveyed,
+            seconds=RESYNCS_PER_SURVEY * self.settings.resync_seconds,
+        )
+
+    @cached_property
     def clash_reports(self) -> ClashReports:
         """What is said about devices that two claims hold."""
         return ClashReports(
@@ -87,7 +104,7 @@ class Workshop(Workbench):
             pen=self.pen,
             clashes=self.clashes,
             metrics=self.metrics,
-            serves_rules=TAINT_RULE.plural in self.cluster.optional,
+            serves_rules=lambda: TAINT_RULE.plural in self.cluster.optional,
             clock=monotonic,
         )
 
@@ -162,7 +179,7 @@ class Workshop(Workbench):
             quarantine=self.quarantine,
             nominations=self.nominations,
             retraction=self.retraction,
-            gates_off=GatesOff(mind=self.mind, found_off=self.permits.gate_off),
+            gates_off=self.gates_off,
             metrics=self.metrics,
             now=now_text,
             clock=monotonic,
@@ -242,6 +259,11 @@ class Workshop(Workbench):
     def _restate(self) -> None:
         self.reports.mark()
         self.guard.mark()
+        self.quarantine.look_again()
+
+    async def _surveyed(self, features: Features) -> None:
+        if await self.gates_off.survey(features):
+            self.reconciler.look_at_everything()
 
     def _look_now(self, key: Key) -> None:
         self.pods.queue.mark(key)
