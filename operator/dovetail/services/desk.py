@@ -18,6 +18,9 @@ CONFLICT_PAUSE_SECONDS = 0.1
 
 LONGEST_PAUSE_SECONDS = 60.0
 
+TOLD_SECONDS = 600.0
+"""A failure like the last one of the same object is news again only after so long."""
+
 
 class Desk:
     """Serves keys until it is stopped; it works only while it is open.
@@ -44,6 +47,7 @@ class Desk:
         self._open = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._pauses: dict[Key, float] = {}
+        self._told: dict[Key, tuple[type[DovetailError], float]] = {}
         self.queue = Waiting(urgency, patience)
 
     def open(self, is_open: bool = True) -> None:
@@ -56,6 +60,7 @@ class Desk:
     def forget(self, key: Key) -> None:
         """The object is gone."""
         self._pauses.pop(key, None)
+        self._told.pop(key, None)
         self.queue.forget(key)
 
     async def run(self) -> None:
@@ -108,7 +113,8 @@ class Desk:
         pause = self._pause(key, first=CONFLICT_PAUSE_SECONDS if is_conflict else FIRST_PAUSE_SECONDS)
         if isinstance(error, Throttled):
             pause = max(pause, error.retry_after_seconds)
-        (log.info if is_conflict else log.warning)("tried_again_later", error=str(error), seconds=pause)
+        tell = (log.info if is_conflict else log.warning) if self._is_news(key, error) else log.debug
+        tell("tried_again_later", error=str(error), seconds=pause)
         self._metrics.failures.labels(self._name, type(error).__name__).inc()
         self.queue.hold(key, pause)
         if self._on_failure is not None:
@@ -116,6 +122,15 @@ class Desk:
                 await self._on_failure(key, error)
             except (ClusterError, NotLeading) as second:
                 log.warning("failure_not_reported", error=str(second))
+
+    def _is_news(self, key: Key, error: DovetailError) -> bool:
+        """Whether the object did not fail in the same way a while ago."""
+        now = asyncio.get_running_loop().time()
+        known, told_at = self._told.get(key, (None, 0.0))
+        if known is type(error) and now - told_at < TOLD_SECONDS:
+            return False
+        self._told[key] = (type(error), now)
+        return True
 
     def _pause(self, key: Key, *, first: float = FIRST_PAUSE_SECONDS) -> float:
         pause = min(self._pauses.get(key, first / 2) * 2, LONGEST_PAUSE_SECONDS)
