@@ -1,11 +1,9 @@
-"""Which nodes a pod is not placed on for a while, and how often a pod may be given devices."""
+"""Which nodes a pod is not placed on for a while."""
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable
 
 from dovetail.services.picture import Key
-
-WINDOW_SECONDS = 60.0
 
 
 class Avoidance:
@@ -38,30 +36,3 @@ class Avoidance:
     def forget(self, pod: Key) -> None:
         """The pod is gone."""
         self._until.pop(pod, None)
-
-
-class Attempts:
-    """How often a pod was given devices: at most so many times a minute, whatever others do (R-B11)."""
-
-    def __init__(self, per_minute: int, clock: Callable[[], float]) -> None:
-        self._limit = per_minute
-        self._clock = clock
-        self._made: defaultdict[Key, deque[float]] = defaultdict(deque)
-
-    def wait(self, pod: Key) -> float:
-        """How many seconds until the next attempt is allowed."""
-        made = self._made.get(pod)
-        if not made:
-            return 0.0
-        now = self._clock()
-        while made and made[0] <= now - WINDOW_SECONDS:
-            made.popleft()
-        return made[0] + WINDOW_SECONDS - now if len(made) >= self._limit else 0.0
-
-    def count(self, pod: Key) -> None:
-        """An attempt is being made."""
-        self._made[pod].append(self._clock())
-
-    def forget(self, pod: Key) -> None:
-        """The pod is gone."""
-        self._made.pop(pod, None)

@@ -9,9 +9,13 @@ from dovetail.cluster.pen import Pen
 from dovetail.errors import Conflict, NotFound
 from dovetail.services.picture import Json, Key, Picture, key_of
 from dovetail.services.text import sentence
+from dovetail.services.waiting import Pacer
 
 REWORD_SECONDS = 15.0
 """A sentence that changes while the reason stays is written at most this often."""
+
+BURST = 4
+"""So many changes of reason are told at once; then one per `REWORD_SECONDS`, whoever undoes them."""
 
 ALLOCATED = "Allocated"
 """The reason of a condition that is True."""
@@ -37,6 +41,7 @@ class Conditions:
         self._now = now
         self._clock = clock
         self._worded_at: dict[Key, float] = {}
+        self._pacer = Pacer(clock, burst=BURST, pause_seconds=REWORD_SECONDS)
 
     async def wait(self, pod: Json, reason: str, message: str) -> float:
         """Say why the pod waits; returns after how many seconds to come back to say it better, or 0."""
@@ -49,19 +54,26 @@ class Conditions:
         rest = self._worded_at.get(key, float("-inf")) + REWORD_SECONDS - self._clock()
         if same_reason and rest > 0:
             return rest
+        if rest := self._pacer.delay(key):
+            return rest
         self._worded_at[key] = self._clock()
         await self._write(pod, "False", reason, clean)
         return 0.0
 
-    async def served(self, pod: Json, message: str) -> None:
-        """The pod has its devices; said only where the pod had to wait before."""
+    async def served(self, pod: Json, message: str) -> float:
+        """The pod has its devices; said only where the pod had to wait before. Returns as `wait` does."""
         known = condition_of(pod)
-        if known is not None and known.get("status") != "True":
-            await self._write(pod, "True", ALLOCATED, sentence(message))
+        if known is None or known.get("status") == "True":
+            return 0.0
+        if rest := self._pacer.delay(key_of(pod)):
+            return rest
+        await self._write(pod, "True", ALLOCATED, sentence(message))
+        return 0.0
 
     def forget(self, key: Key) -> None:
         """The pod is gone."""
         self._worded_at.pop(key, None)
+        self._pacer.forget(key)
 
     async def _write(self, pod: Json, status: str, reason: str, message: str) -> None:
         known = condition_of(pod)

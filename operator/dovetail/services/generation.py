@@ -12,6 +12,7 @@ from dovetail.cluster.pen import Pen
 from dovetail.cluster.reader import Reader
 from dovetail.core.generation import Adopt, Create, Impossible, statuses_for
 from dovetail.errors import Conflict, NotFound
+from dovetail.services.attempts import REFUSED, Attempts, of_making
 from dovetail.services.claims import controller_of
 from dovetail.services.holdings import claim_names
 from dovetail.services.mind import Mind
@@ -42,6 +43,7 @@ class Generation:
         picture: Picture,
         mind: Mind,
         notices: Notices,
+        attempts: Attempts,
         mode: Mode,
         grace_seconds: float,
         clock: Callable[[], float],
@@ -51,6 +53,7 @@ class Generation:
         self._picture = picture
         self._mind = mind
         self._notices = notices
+        self._attempts = attempts
         self._mode = mode
         self._grace = grace_seconds
         self._clock = clock
@@ -80,18 +83,20 @@ class Generation:
         steps = () if self._has_all(pod) else await self._mind.missing_claims(key_of(pod))
         if not steps:
             self._missing_since.pop(_marker(pod), None)
-        elif (rest := self._rest_of_grace(pod)) > 0:
+        elif rest := max(self._rest_of_grace(pod), self._attempts.wait([of_making(key_of(pod))])):
             return rest
         made: dict[str, str] = {}
         for step in steps:
             match step:
                 case Create(entry=entry, body=body):
+                    self._attempts.count([of_making(key_of(pod))], REFUSED)
                     made[entry] = await self._create(pod, body)
                 case Adopt(entry=entry, claim=claim):
                     made[entry] = claim
                 case Impossible(entry=entry, message=message):
                     self._notices.say(pod, "Warning", FAILED, f"PodResourceClaim {entry}: {message}")
         if made:
+            self._attempts.count([of_making(key_of(pod))], 1 - REFUSED)
             await self._record(pod, made)
         return 0.0
 
@@ -119,7 +124,7 @@ class Generation:
             return 0.0
         since = self._missing_since.setdefault(_marker(pod), self._clock())
         patience = min(max(since, self._others_made_at), since + (LONGEST_GRACES - 1) * self._grace)
-        return patience + self._grace - self._clock()
+        return max(patience + self._grace - self._clock(), 0.0)
 
     async def _create(self, pod: Json, body: Mapping[str, Any]) -> str:
         """Create a claim; one of that name which is ours already serves as well."""

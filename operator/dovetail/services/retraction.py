@@ -9,6 +9,7 @@ import structlog
 from dovetail.api.kinds import POD
 from dovetail.errors import ClusterError, NotLeading
 from dovetail.services import claims
+from dovetail.services.attempts import Attempts, of_taking_back
 from dovetail.services.avoidance import Avoidance
 from dovetail.services.conditions import Conditions
 from dovetail.services.gates import is_gated
@@ -44,6 +45,7 @@ class Retraction:
         takeback: TakeBack,
         picture: Picture,
         avoidance: Avoidance,
+        attempts: Attempts,
         conditions: Conditions,
         notices: Notices,
         metrics: Metrics,
@@ -54,6 +56,7 @@ class Retraction:
         self._takeback = takeback
         self._picture = picture
         self._avoidance = avoidance
+        self._attempts = attempts
         self._conditions = conditions
         self._notices = notices
         self._metrics = metrics
@@ -99,7 +102,7 @@ class Retraction:
         if known != uid:
             since = self._clock()
             self._stuck_since[key] = (uid, since)
-        rest = since + self._patience - self._clock()
+        rest = max(since + self._patience - self._clock(), self._attempts.wait([of_taking_back(key)]))
         if rest > 0:
             return rest
         self._begin(key, pod)
@@ -130,6 +133,7 @@ class Retraction:
 
     def _begin(self, key: Key, pod: Json) -> None:
         self._stuck_since.pop(key, None)
+        self._attempts.count([of_taking_back(key)])
         task = asyncio.create_task(self._take_back(key, pod), name=f"take back {'/'.join(key)}")
         self._under_way[key] = task
         task.add_done_callback(lambda task: self._over(key, task))

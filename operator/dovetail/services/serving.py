@@ -22,7 +22,8 @@ from dovetail.core.reasons import Reason
 from dovetail.errors import DovetailError, Forbidden, Rejected
 from dovetail.services import claims
 from dovetail.services.allocation import AllocationWriter, Dropped
-from dovetail.services.avoidance import Attempts, Avoidance
+from dovetail.services.attempts import REFUSED, Attempts, of_consumers, of_gate, of_needs, of_verdict
+from dovetail.services.avoidance import Avoidance
 from dovetail.services.clashes import Clashes, Device
 from dovetail.services.conditions import Conditions
 from dovetail.services.gates import is_gated, ungate
@@ -114,7 +115,6 @@ class Serving:
             self.tools.generation,
             self.tools.conditions,
             self.tools.avoidance,
-            self.tools.attempts,
             self.tools.retraction,
             self.tools.rivals,
         ):
@@ -143,7 +143,7 @@ class Serving:
         await self._restore(key, pod, notes)
         if is_satisfied(self.tools.picture, pod):
             await self._served_already(key, pod, notes)
-        elif self._lacks_devices(pod) and (seconds := self.tools.attempts.wait(key)):
+        elif seconds := self.tools.attempts.wait(of_needs(self.tools.picture, pod)):
             self.look_again(key, seconds)
         else:
             await self._decide(key, pod, notes)
@@ -159,12 +159,18 @@ class Serving:
         if rest := max(notes.unreserved_since + RESTORE_AFTER_SECONDS - self.tools.clock(), 0.0):
             self.look_again(key, rest)
             return
+        steps = of_consumers(held, key)
+        if rest := self.tools.attempts.wait(steps):
+            self.look_again(key, rest)
+            return
+        self.tools.attempts.count(steps)
         await self.tools.writer.restore(pod, held)
         log.info("reservation_restored", claims=len(held))
 
     async def _served_already(self, key: Key, pod: Json, notes: Notes) -> None:
         notes.go_on()
-        await self.tools.conditions.served(pod, "every claim has its devices")
+        if seconds := await self.tools.conditions.served(pod, "every claim has its devices"):
+            self.look_again(key, seconds)
         if seconds := self.tools.retraction.watch(key, pod):
             self.look_again(key, seconds)
 
@@ -189,11 +195,11 @@ class Serving:
                 self.tools.mind.withdraw(verdict.claims.keys())
                 await self._waits(key, pod, notes, Reason.CLAIMS_NOT_CREATED, unnamed)
             case Place():
-                notes.go_on()
                 await self._give(key, pod, notes, verdict, ungates=decision.ungate, node=decision.node)
             case Reserve():
                 await self._join(key, pod, notes, verdict, decision)
             case Ungate(sentence=sentence):
+                self.tools.attempts.count([of_gate(key)])
                 if await ungate(self.tools.pen, pod, self.tools.picture):
                     self.tools.notices.say(pod, "Normal", "GateRemoved", sentence)
                     log.info("gate_removed", reason="no claim is ours")
@@ -222,10 +228,9 @@ class Serving:
             return
         written = await self.tools.writer.write(pod, verdict, now=self.tools.now())
         notes.unsettled = written.unknown
+        self.tools.attempts.count(of_verdict(key, verdict), REFUSED if written.failures else 1.0)
         if written.failures:
             raise written.failures[0]
-        if verdict.claims:
-            self.tools.attempts.count(key)
         notes.given |= verdict.claims.keys()
         if written.dropped:
             await self._do_without(key, pod, notes, written.dropped)
@@ -245,6 +250,7 @@ class Serving:
         notes.go_on()
         await self.tools.conditions.served(pod, f"every claim has its devices, on node {node or 'any'}")
         if ungates:
+            self.tools.attempts.count([of_gate(key)])
             await ungate(self.tools.pen, pod, self.tools.picture)
             # What clashed while the gate was opened was met by a pod that seemed gated.
             await self._backs_out(key, self.tools.picture.find(POD, key) or pod, self._given(pod, notes))
@@ -349,9 +355,6 @@ class Serving:
         return [
             each for each in found.values() if claims.is_allocated(each) and claims.is_written_by_us(each)
         ]
-
-    def _lacks_devices(self, pod: Json) -> bool:
-        return any(not claims.is_allocated(claim) for claim in claims_of(self.tools.picture, pod))
 
     def _holds_a_part(self, pod: Json) -> bool:
         """Some claims were allocated for this pod alone, others lack devices (R-B9)."""

@@ -80,7 +80,10 @@ class Settings(BaseSettings):
     decision_steps: int = Field(2_000_000, gt=0, description="How many steps one decision may take.")
     writers: int = Field(48, ge=1, le=64, description="How many pods are written at a time.")
     attempts_per_minute: int = Field(
-        4, ge=1, description="How often a minute one pod may be given devices, whatever others do to them."
+        4,
+        ge=1,
+        description="How often a minute one pod, or one claim, may be given devices, whatever others do to "
+        "them; beyond that, pauses grow to two minutes.",
     )
     request_timeout_seconds: float = Field(10.0, gt=0, description="Time-out of a request to the API server.")
     leader_election: bool = Field(True, description="Take turns with other replicas by a Lease.")

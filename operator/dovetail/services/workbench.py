@@ -13,6 +13,7 @@ from dovetail.cluster.reader import Reader
 from dovetail.cluster.wire import Wire
 from dovetail.core.planner import PlanSettings
 from dovetail.core.world import World
+from dovetail.services.attempts import Attempts
 from dovetail.services.avoidance import Avoidance
 from dovetail.services.clashes import Clashes
 from dovetail.services.clocks import now_text
@@ -116,6 +117,11 @@ class Workbench:
     def conditions(self) -> Conditions:
         """What writes the condition on pods."""
         return Conditions(pen=self.pen, picture=self.picture, now=now_text, clock=monotonic)
+
+    @cached_property
+    def attempts(self) -> Attempts:
+        """How often what others undo is tried again."""
+        return Attempts(self.settings.attempts_per_minute, monotonic)
 
     @cached_property
     def avoidance(self) -> Avoidance:

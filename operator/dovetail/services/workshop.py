@@ -6,7 +6,6 @@ from time import monotonic
 from dovetail.api.kinds import TAINT_RULE
 from dovetail.core.features import Features
 from dovetail.services.allocation import AllocationWriter
-from dovetail.services.avoidance import Attempts
 from dovetail.services.clash_reports import ClashReports
 from dovetail.services.clocks import now_text
 from dovetail.services.desk import Desk
@@ -42,6 +41,7 @@ class Workshop(Workbench):
             self.complaints.follow,
             self.mind.post,
             self.consumers.follow,
+            self.attempts.follow,
             self.generation.follow,
             self.clashes.follow,
             self.quarantine.follow,
@@ -117,6 +117,7 @@ class Workshop(Workbench):
             picture=self.picture,
             mind=self.mind,
             notices=self.notices,
+            attempts=self.attempts,
             mode=self.settings.claim_generation,
             grace_seconds=self.settings.claim_generation_grace_seconds,
             clock=monotonic,
@@ -140,6 +141,7 @@ class Workshop(Workbench):
             takeback=takeback,
             picture=self.picture,
             avoidance=self.avoidance,
+            attempts=self.attempts,
             conditions=self.conditions,
             notices=self.notices,
             metrics=self.metrics,
@@ -172,7 +174,7 @@ class Workshop(Workbench):
             conditions=self.conditions,
             notices=self.notices,
             avoidance=self.avoidance,
-            attempts=Attempts(self.settings.attempts_per_minute, monotonic),
+            attempts=self.attempts,
             clashes=self.clashes,
             rereading=self.rereading,
             rivals=self.rivals,
