@@ -52,8 +52,8 @@ def allocate(
     Neither the inventory nor the claims are changed: put the claim back, allocated, to take its devices.
     Raises `RequestInvalid` where a claim or its class is wrong as it is written.
     """
-    question = _Question(inventory, claims, budget)
     try:
+        question = _Question(inventory, claims, budget)
         question.answer(node, inventory.offers.state(node))
         return question.told(node)
     except BudgetSpent:
@@ -69,7 +69,10 @@ def place(
     Pass the same tuple again where the candidates have not changed: what was found out about it is kept.
     Raises `RequestInvalid` as `allocate` does.
     """
-    question = _Question(inventory, claims, budget)
+    try:
+        question = _Question(inventory, claims, budget)
+    except BudgetSpent:
+        return Cut(nodes[0] if nodes else "", budget.spent)
     candidates = keep(inventory.orders, nodes, inventory.offers)
     groups = candidates.alone() if question.known.reads_pools else candidates.groups()
     try:
@@ -86,10 +89,10 @@ class _Question:
         self._inventory = inventory
         self._claims = claims
         self._budget = budget
-        self._maker = _maker(inventory)
+        self._maker = _maker(inventory, budget)
         self.node = ""
         """The node that was asked last."""
-        self.known = _known(inventory, claims)
+        self.known = _known(inventory, claims, budget)
         self.asked = self.known.asked
 
     def score(self, node: str, state: State) -> int | None:
@@ -152,7 +155,7 @@ class _Question:
 
     def _help(self, nodes: Sequence[str]) -> Iterator[Help]:
         """What would help on these nodes; silent about what cannot be told cheaply."""
-        budget = Budget(HELP_STEPS)
+        budget = Budget(HELP_STEPS, self._budget.is_over)
         try:
             yield from self._plugin_help(nodes, budget)
             yield from self._constraint_help(nodes, budget)
@@ -240,23 +243,23 @@ class _Known:
     stories: dict[object, tuple[NodeOffer, NodeStory]] = field(default_factory=dict)
 
 
-def _known(inventory: Inventory, claims: Sequence[ResourceClaim]) -> _Known:
-    """What is known about claims with these specifications."""
+def _known(inventory: Inventory, claims: Sequence[ResourceClaim], budget: Budget) -> _Known:
+    """What is known about claims with these specifications. Raises `BudgetSpent`."""
     key = tuple(claim.spec.model_dump_json() for claim in claims)
     known = inventory.memo.get(key)
     if isinstance(known, _Known):
         return known
-    expressions = Expressions(inventory.features, inventory.mappings)
+    expressions = Expressions(inventory.features, inventory.mappings, budget)
     asked = read_requests(claims, inventory.classes, inventory.features, expressions)
     while len(inventory.memo) >= KEPT_REQUESTS:
         del inventory.memo[next(iter(inventory.memo))]
-    maker = _maker(inventory)
+    maker = _maker(inventory, budget)
     inventory.offers.states.notice(maker.reads(asked))
     fresh = _Known(asked, any(map(reads_pool, maker.sources(asked))))
     inventory.memo[key] = fresh
     return fresh
 
 
-def _maker(inventory: Inventory) -> BoardMaker:
-    expressions = Expressions(inventory.features, inventory.mappings)
+def _maker(inventory: Inventory, budget: Budget) -> BoardMaker:
+    expressions = Expressions(inventory.features, inventory.mappings, budget)
     return BoardMaker(inventory.features, expressions, inventory.memory)

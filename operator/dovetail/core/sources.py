@@ -7,7 +7,6 @@ The first source that exists decides for every device.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Protocol
 
 from dovetail.api.claims import NativeDerivedAttribute
@@ -184,9 +183,13 @@ class ClaimRules:
 
 
 class Expressions:
-    """Compiles the expressions of claims and classes for a set of features, and knows the mappings."""
+    """Compiles the expressions of claims and classes for a set of features, and knows the mappings.
 
-    def __init__(self, features: Features, mappings: Mappings) -> None:
+    What has to be compiled is taken from the budget; every method may raise `BudgetSpent`.
+    """
+
+    def __init__(self, features: Features, mappings: Mappings, budget: Budget | None = None) -> None:
+        self._budget = budget
         self._lists = features.list_type_attributes
         self._mappings = mappings
         self._stored = Environment(features.consumable_capacity, features.list_type_attributes, stored=True)
@@ -194,13 +197,17 @@ class Expressions:
 
     def selector(self, expression: str) -> Program | str:
         """A compiled selector, or what is wrong with it."""
-        return _selector(expression, self._stored)
+        try:
+            return compile_selector(expression, self._stored, self._budget)
+        except ExpressionInvalid as error:
+            return str(error)
 
     def native(self, given: Iterable[NativeDerivedAttribute]) -> NativeRules:
         """The native derived attributes of a request; one that does not compile fails where it is used."""
         return NativeRules(
             tuple(
-                Computed(rule.name, _attribute(rule.expression, self._stored), self._lists) for rule in given
+                Computed(rule.name, self._attribute(rule.expression, self._stored), self._lists)
+                for rule in given
             )
         )
 
@@ -211,11 +218,17 @@ class Expressions:
         rules = []
         for requests, given in parameters:
             for rule in given.derived_attributes:
-                program = _attribute(rule.expression, self._own)
+                program = self._attribute(rule.expression, self._own)
                 if isinstance(program, str):
                     raise RequestInvalid(claim, f"derived attribute {rule.name!r}: {program}")
                 rules.append(_ScopedRule(Computed(rule.name, program, lists=True), requests, rule.requests))
         return ClaimRules(tuple(rules))
+
+    def _attribute(self, expression: str, environment: Environment) -> Program | str:
+        try:
+            return compile_attribute(expression, environment, self._budget)
+        except ExpressionInvalid as error:
+            return str(error)
 
     def is_mapped(self, attribute: str) -> bool:
         """Whether a mapping defines the attribute: claims that constrain it are ours."""
@@ -251,19 +264,3 @@ def _covers(requests: Sequence[str], name: str, parent: str) -> bool:
     if not requests:
         return True
     return (parent in requests or f"{parent}/{name}" in requests) if parent else name in requests
-
-
-@lru_cache(maxsize=4096)
-def _selector(expression: str, environment: Environment) -> Program | str:
-    try:
-        return compile_selector(expression, environment)
-    except ExpressionInvalid as error:
-        return str(error)
-
-
-@lru_cache(maxsize=4096)
-def _attribute(expression: str, environment: Environment) -> Program | str:
-    try:
-        return compile_attribute(expression, environment)
-    except ExpressionInvalid as error:
-        return str(error)

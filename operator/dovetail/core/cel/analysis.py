@@ -81,6 +81,10 @@ def _collect(node: Node, paths: Paths, found: set[str]) -> bool:
             return False
         found.add(name)
         return _collect_keys(node, paths, found)
+    if chains.is_link(node):
+        start, links = chains.unchained(node)
+        keys = [link.args[1] for link in links if isinstance(link, Call)]
+        return all(_collect(part, paths, found) for part in (start, *keys))
     if isinstance(node, Fold) and node.variable == UNUSED:
         return _collect_binding(node, paths, found)
     if isinstance(node, Fold):

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from dovetail.core.cel.effort import Effort
 from dovetail.core.cel.environment import CONSTANTS, TYPES, Scope
-from dovetail.core.cel.faults import fault
+from dovetail.core.cel.faults import brief, fault
 from dovetail.core.cel.kinds import (
     BOOL,
     BYTES,
@@ -43,6 +44,9 @@ from dovetail.core.cel.unify import Bindings, more_general
 from dovetail.core.cel.values import TypeValue
 from dovetail.errors import ExpressionInvalid
 
+MOST_OF_A_TYPE: Final = 120
+"""Characters of a type that a message shows."""
+
 _LITERALS: Final[dict[str, Type]] = {
     "bool": BOOL,
     "bytes": BYTES,
@@ -54,11 +58,16 @@ _LITERALS: Final[dict[str, Type]] = {
 }
 
 
-def check(expression: str, root: Node, scope: Scope) -> Type:
-    """Give every node its type and every call its overloads; raises ExpressionInvalid at the first fault."""
-    checker = _Checker(expression, scope)
+def check(expression: str, root: Node, scope: Scope, effort: Effort | None = None) -> Type:
+    """Give every node its type and every call its overloads; raises ExpressionInvalid at the first fault.
+
+    Raises TooLarge where a type becomes too large, and what `effort` raises.
+    """
+    effort = effort or Effort()
+    checker = _Checker(expression, scope, effort)
     checker.check(root)
     for node in walk(root):
+        effort.spend()
         node.kind = checker.bindings.resolve(node.kind, to_dyn=True)
     return root.kind
 
@@ -66,14 +75,23 @@ def check(expression: str, root: Node, scope: Scope) -> Type:
 class _Checker:
     """Checks one expression."""
 
-    def __init__(self, expression: str, scope: Scope) -> None:
+    def __init__(self, expression: str, scope: Scope, effort: Effort) -> None:
         self.expression = expression
         self.scope = scope
-        self.bindings = Bindings()
+        self.effort = effort
+        self.bindings = Bindings(effort)
+        self.seen: set[int] = set()
         self.locals: list[dict[str, Type]] = []
 
     def check(self, node: Node) -> Type:
-        """The type of a node, its variables not yet resolved."""
+        """The type of a node, its variables not yet resolved.
+
+        A node that is part of several others sees the same variables in all of them: it is checked once.
+        """
+        if id(node) in self.seen:
+            return node.kind
+        self.seen.add(id(node))
+        self.effort.spend()
         match node:
             case Literal():
                 node.kind = _LITERALS[type(node.value).__name__]
@@ -101,7 +119,7 @@ class _Checker:
 
     def shown(self, kind: Type) -> str:
         """A type as a message shows it."""
-        return str(self.bindings.resolve(kind, to_dyn=True))
+        return brief(str(self.bindings.resolve(kind, to_dyn=True)), MOST_OF_A_TYPE)
 
     # Names.
 
@@ -221,6 +239,7 @@ class _Checker:
             if kind is None:
                 continue
             found.append(overload.id)
+            self.effort.spend(kind.size)
             if result is None:
                 result = kind
             elif not result.is_dyn and kind != result:

@@ -2,21 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Final
 
 from dovetail.core.budget import Budget
 from dovetail.core.cel.analysis import can_be_expensive, reads
 from dovetail.core.cel.checker import check
 from dovetail.core.cel.cost import Meter
+from dovetail.core.cel.effort import Effort, TooLarge
 from dovetail.core.cel.environment import Scope, scope
 from dovetail.core.cel.faults import fault
 from dovetail.core.cel.kinds import BOOL, INT, SEMVER, STRING, Type
 from dovetail.core.cel.parser import parse
 from dovetail.core.cel.pieces import FIRST_VARIABLE, Run
 from dovetail.core.cel.planner import Planner
+from dovetail.core.cel.shelf import Shelf
 from dovetail.core.cel.signatures import type_name
-from dovetail.core.cel.syntax import Node
 from dovetail.core.cel.validators import validate
 from dovetail.core.cel.values import (
     Aborted,
@@ -34,8 +34,10 @@ from dovetail.core.semver import Semver
 from dovetail.core.values import AttributeValue, Kind, Scalar
 from dovetail.errors import ExpressionInvalid
 
-CACHE_SIZE: Final = 2048
-"""Compiled expressions that are kept."""
+ROOM: Final = 100_000
+"""Parts that the compiled expressions which are kept have together, each at least `LEAST_WEIGHT`."""
+
+LEAST_WEIGHT: Final = 25
 
 _SCALARS: Final = (BOOL, INT, STRING, SEMVER)
 _KINDS: Final = {bool: Kind.BOOL, int: Kind.INT, str: Kind.STRING, Semver: Kind.VERSION}
@@ -52,6 +54,8 @@ class Program:
     reads: frozenset[str] | None
     run: Run = field(repr=False)
     slots: int = FIRST_VARIABLE
+    size: int = 1
+    """How many parts the expression has, its macros expanded."""
 
     def matches(self, device: DeviceView, budget: Budget | None = None) -> bool | Failure:
         """Whether a selector takes the device. A spent budget raises BudgetSpent."""
@@ -129,16 +133,49 @@ def _as_attribute(value: Any) -> AttributeValue | Failure | None:
     return AttributeValue(kind, tuple(scalars), is_list)
 
 
-@lru_cache(maxsize=CACHE_SIZE)
-def compile_selector(expression: str, environment: Environment) -> Program:
-    """A selector: raises ExpressionInvalid unless it can give a bool."""
-    return _compile(expression, environment, _expect_bool)
+Expectation = Callable[[Type, Scope], str | None]
+
+_kept: Final[Shelf[tuple[Expectation, str, Environment], Program | ExpressionInvalid]] = Shelf(ROOM)
 
 
-@lru_cache(maxsize=CACHE_SIZE)
-def compile_attribute(expression: str, environment: Environment) -> Program:
-    """A derived attribute: raises ExpressionInvalid unless it can give a scalar or a list of scalars."""
-    return _compile(expression, environment, _expect_attribute)
+def compile_selector(expression: str, environment: Environment, budget: Budget | None = None) -> Program:
+    """A selector: raises ExpressionInvalid unless it can give a bool.
+
+    What has to be compiled is taken from the budget; a spent budget raises BudgetSpent.
+    """
+    return _compiled(expression, environment, _expect_bool, budget)
+
+
+def compile_attribute(expression: str, environment: Environment, budget: Budget | None = None) -> Program:
+    """A derived attribute: raises ExpressionInvalid unless it can give a scalar or a list of scalars.
+
+    What has to be compiled is taken from the budget; a spent budget raises BudgetSpent.
+    """
+    return _compiled(expression, environment, _expect_attribute, budget)
+
+
+def forget_compiled() -> None:
+    """Compile everything anew from now on: for measuring."""
+    _kept.clear()
+
+
+def _compiled(
+    expression: str, environment: Environment, expect: Expectation, budget: Budget | None
+) -> Program:
+    key = expect, expression, environment
+    known = _kept.get(key)
+    if isinstance(known, Program):
+        return known
+    if known is not None:
+        raise ExpressionInvalid(expression, known.reason, known.line, known.column)
+    try:
+        program = _compile(expression, environment, expect, budget)
+    except ExpressionInvalid as error:
+        kept = ExpressionInvalid(expression, error.reason, error.line, error.column)
+        _kept.put(key, kept, LEAST_WEIGHT + len(expression) // 500)
+        raise
+    _kept.put(key, program, max(LEAST_WEIGHT, program.size))
+    return program
 
 
 def compile_metered(expression: str, environment: Environment, *, derived: bool) -> Program:
@@ -151,27 +188,27 @@ def compile_metered(expression: str, environment: Environment, *, derived: bool)
 def _compile(
     expression: str,
     environment: Environment,
-    expect: Callable[[Type, Scope], str | None],
+    expect: Expectation,
+    budget: Budget | None = None,
     *,
     always_metered: bool = False,
 ) -> Program:
-    names = scope(environment)
+    names, effort = scope(environment), Effort(budget)
     try:
-        root = parse(expression)
-        kind = check(expression, root, names)
-        validate(expression, root)
+        root = parse(expression, effort)
+        kind = check(expression, root, names, effort)
+        validate(expression, root, effort)
         problem = expect(kind, names)
         if problem is not None:
             raise fault(expression, problem, root.at)
-        return _program(expression, root, names, metered=always_metered or can_be_expensive(root))
+        effort.spend(2 * root.size)
+        planner = Planner(expression, names, effort, metered=always_metered or can_be_expensive(root))
+        run = planner.plan(root).run
+        return Program(expression, reads(root), run, planner.slots.count, root.size)
+    except TooLarge as error:
+        raise ExpressionInvalid(expression, str(error)) from error
     except RecursionError as error:
         raise ExpressionInvalid(expression, "it is nested too deeply") from error
-
-
-def _program(expression: str, root: Node, names: Scope, *, metered: bool) -> Program:
-    planner = Planner(expression, names, metered=metered)
-    run = planner.plan(root).run
-    return Program(expression, reads(root), run, planner.slots.count)
 
 
 def _expect_bool(kind: Type, names: Scope) -> str | None:

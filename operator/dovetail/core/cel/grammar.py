@@ -48,8 +48,8 @@ _ESCAPE: Final = (
 )
 _STRING: Final = "|".join(
     (
-        r'[rR]"""(?:.|\n|\r)*?"""',
-        r"[rR]'''(?:.|\n|\r)*?'''",
+        r'[rR]"""[\s\S]*?"""',  # one way only to read each character: two would make 2^n of n characters
+        r"[rR]'''[\s\S]*?'''",
         rf'"""(?:{_ESCAPE}|[^\\])*?"""',
         rf"'''(?:{_ESCAPE}|[^\\])*?'''",
         r'[rR]"[^"\n\r]*"',

@@ -6,18 +6,33 @@ from typing import Final
 
 from typing_extensions import override
 
+from dovetail.core.cel.effort import TooLarge
+
+MAX_SIZE: Final = 1_000
+"""Parts of a type, each counted as often as it stands there: `{v: v}`, again and again, doubles them."""
+
 
 @dataclass(frozen=True)
 class Type:
     """A static type. `kind` is the family; opaque and struct types differ by `name`.
 
     `nullable` marks the wrapper types of protobuf, which take null besides their own values.
+    Whatever walks through a type walks through `size` parts: a larger one than `MAX_SIZE` is never made,
+    TooLarge is raised instead.
     """
 
     kind: str
     name: str
     params: tuple["Type", ...] = ()
     nullable: bool = field(default=False, compare=False)
+    size: int = field(default=1, init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.params:
+            size = 1 + sum(param.size for param in self.params)
+            if size > MAX_SIZE:
+                raise TooLarge(f"it is too large: the type of a part has more than {MAX_SIZE} parts")
+            object.__setattr__(self, "size", size)
 
     @override
     def __str__(self) -> str:

@@ -1,6 +1,5 @@
 """Macros: calls that stand for loops, presence tests and bindings."""
 
-import copy
 from collections.abc import Callable
 from typing import Final
 
@@ -179,7 +178,8 @@ def _opt_map(*, flat: bool) -> Expander:
     def expander(call: Call) -> Node:
         if not isinstance(call.args[0], Ident):
             raise MacroMisused(call.args[0], f"{call.function}() variable name must be a simple identifier")
-        value = _method(call, "value", copy.deepcopy(_target(call)))
+        # The target stands in two places, and is the same node in both: a copy would double at every link.
+        value = _method(call, "value", _target(call))
         body: Node = _binding(call, call.args[0].name, value, call.args[1])
         if not flat:
             body = _call(call, "optional.of", body)

@@ -7,9 +7,11 @@ from lark import Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from dovetail.core.cel import grammar, literals
-from dovetail.core.cel.faults import fault
+from dovetail.core.cel.effort import Effort
+from dovetail.core.cel.faults import brief, fault
 from dovetail.core.cel.macros import MacroMisused, expand
 from dovetail.core.cel.syntax import (
+    MAX_DEPTH,
     Call,
     Entry,
     Ident,
@@ -20,15 +22,11 @@ from dovetail.core.cel.syntax import (
     Place,
     Select,
     StructExpr,
-    children,
 )
 from dovetail.errors import ExpressionInvalid
 
 MAX_BYTES: Final = 10_240
 """What the API server takes for one expression (CELSelectorExpressionMaxLength)."""
-
-MAX_DEPTH: Final = 250
-"""Expressions within expressions, and operations within operations, each counted as cel-go does."""
 
 _KEYWORDS: Final = frozenset(("false", "in", "null", "true"))
 _RESERVED: Final = frozenset(
@@ -45,17 +43,35 @@ _MEMBERS: Final = frozenset(
 _OPERATORS: Final = {"in": "@in"}
 
 
-def parse(expression: str) -> Node:
-    """The tree of an expression; raises ExpressionInvalid with line and column."""
-    if len(expression.encode()) > MAX_BYTES:
+def parse(expression: str, effort: Effort | None = None) -> Node:
+    """The tree of an expression; raises ExpressionInvalid with line and column.
+
+    Raises TooLarge as soon as the tree becomes too large or too deep, and what `effort` raises.
+    """
+    if len(expression) > MAX_BYTES or len(_encoded(expression)) > MAX_BYTES:
         raise ExpressionInvalid(expression, f"the expression is longer than {MAX_BYTES} bytes")
+    effort = effort or Effort()
     try:
-        tree = grammar.parser().parse(expression)
+        tree = _tokens_to_tree(expression, effort)
     except UnexpectedInput as error:
         raise _syntax_error(expression, error) from error
-    node = _Builder(expression).build(tree)
-    _check_depth(expression, node)
-    return node
+    return _Builder(expression, effort).build(tree)
+
+
+def _encoded(expression: str) -> bytes:
+    try:
+        return expression.encode()
+    except UnicodeEncodeError as error:
+        raise ExpressionInvalid(expression, "it holds half a character, which is no text") from error
+
+
+def _tokens_to_tree(expression: str, effort: Effort) -> Any:
+    """Token by token, so that it can be ended in between."""
+    reading = grammar.parser().parse_interactive(expression)
+    token = None
+    for token in reading.iter_parse():  # noqa: B007 - the last one tells where the text ends
+        effort.spend()
+    return reading.feed_eof(token)
 
 
 def _syntax_error(expression: str, error: UnexpectedInput) -> ExpressionInvalid:
@@ -67,31 +83,25 @@ def _syntax_error(expression: str, error: UnexpectedInput) -> ExpressionInvalid:
                 expression, "the expression ends too early", len(ends), len(ends[-1]) + 1
             )
         case UnexpectedToken():
-            return ExpressionInvalid(expression, f"{str(error.token)!r} does not belong here", line, column)
+            token = brief(str(error.token))
+            return ExpressionInvalid(expression, f"{token!r} does not belong here", line, column)
         case UnexpectedCharacters():
             return ExpressionInvalid(expression, f"{error.char!r} does not belong here", line, column)
         case _:
             return ExpressionInvalid(expression, "the expression ends too early", line, column)
 
 
-def _check_depth(expression: str, root: Node) -> None:
-    level, depth = [root], 0
-    while level:
-        depth += 1
-        if depth > MAX_DEPTH + 1:
-            raise ExpressionInvalid(expression, f"it is nested more than {MAX_DEPTH} deep")
-        level = [child for node in level for child in children(node)]
-
-
 class _Builder:
     """Builds the tree of one expression."""
 
-    def __init__(self, expression: str) -> None:
+    def __init__(self, expression: str, effort: Effort) -> None:
         self.expression = expression
+        self.effort = effort
         self.nested = 0
 
     def build(self, tree: Any) -> Node:
         """The node for a tree of the parser."""
+        self.effort.spend()
         return _RULES[tree.data](self, tree)
 
     def nest(self, tree: Any) -> Node:

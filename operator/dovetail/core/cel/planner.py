@@ -16,6 +16,7 @@ from dovetail.core.cel.calls import (
 )
 from dovetail.core.cel.chains import Link
 from dovetail.core.cel.cost import LIST, MAP, STRUCT, call_cost, equality_cost, inequality_cost
+from dovetail.core.cel.effort import Effort
 from dovetail.core.cel.environment import Scope
 from dovetail.core.cel.equality import equal
 from dovetail.core.cel.faults import fault
@@ -53,14 +54,16 @@ class Planner:
     Without one nothing is charged: good for expressions that cannot become expensive.
     """
 
-    def __init__(self, expression: str, scope: Scope, *, metered: bool) -> None:
+    def __init__(self, expression: str, scope: Scope, effort: Effort, *, metered: bool) -> None:
         self.expression = expression
         self.scope = scope
+        self.effort = effort
         self.metered = metered
         self.slots = Slots()
 
     def plan(self, node: Node) -> Piece:
         """The piece for a node; raises ExpressionInvalid where a constant part fails."""
+        self.effort.spend()
         if chains.is_link(node) or (isinstance(node, Select) and node.is_test):
             return self.chain(node)
         if isinstance(node, Literal):

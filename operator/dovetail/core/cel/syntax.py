@@ -1,10 +1,18 @@
 """The tree that an expression is parsed into, macros expanded."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
+from dovetail.core.cel.effort import TooLarge
 from dovetail.core.cel.kinds import DYN, Type
+
+MAX_DEPTH: Final = 250
+"""Expressions within expressions, and operations within operations, each counted as cel-go does."""
+
+MAX_NODES: Final = 20_000
+"""Parts of an expression, its macros expanded. Without macros that repeat their target, as `optMap` does,
+what the API server takes for one expression stays well below."""
 
 Place = tuple[int, int]
 """Line and column, from 1; zeros where unknown."""
@@ -12,10 +20,28 @@ Place = tuple[int, int]
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Node:
-    """A part of an expression: where it begins (from 1), and its type once the checker has seen it."""
+    """A part of an expression: where it begins (from 1), and its type once the checker has seen it.
+
+    A part may belong to several others, and is then the same object in all of them.
+    `size` and `depth` count it as often as it is used; a part that would be too large or too deep is
+    never made: `TooLarge` is raised instead.
+    """
 
     at: Place = (0, 0)
     kind: Type = DYN
+    size: int = field(default=1, init=False)
+    depth: int = field(default=1, init=False)
+
+    def __post_init__(self) -> None:
+        size, depth = 1, 0
+        for child in children(self):
+            size += child.size
+            depth = max(depth, child.depth)
+        self.size, self.depth = size, depth + 1
+        if depth > MAX_DEPTH:
+            raise TooLarge(f"it is nested more than {MAX_DEPTH} deep")
+        if size > MAX_NODES:
+            raise TooLarge(f"it is too large: with its macros expanded it has more than {MAX_NODES} parts")
 
 
 @dataclass(eq=False, slots=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
+from dovetail.core.cel.effort import Effort
 from dovetail.core.cel.kinds import DYN, Type
 
 _SIMPLE: Final = frozenset(
@@ -13,10 +14,15 @@ _NULLABLE: Final = frozenset(("opaque", "struct", "any", "duration", "timestamp"
 
 
 class Bindings:
-    """What each type variable stands for; what does not fit leaves no trace."""
+    """What each type variable stands for; what does not fit leaves no trace.
 
-    def __init__(self) -> None:
+    Every part of a type that is looked at is a step of `effort`.
+    """
+
+    def __init__(self, effort: Effort) -> None:
+        self._effort = effort
         self._known: dict[str, Type] = {}
+        self._changes: list[tuple[str, Type | None]] = []
         self._fresh = 0
 
     def fresh(self) -> Type:
@@ -41,16 +47,22 @@ class Bindings:
         """Whether each may stand for its counterpart; binds type variables only if all may."""
         if len(wanted) != len(given):
             return False
-        before = dict(self._known)
+        before = len(self._changes)
         if all(self._accept(first, second) for first, second in zip(wanted, given, strict=True)):
             return True
-        self._known = before
+        while len(self._changes) > before:
+            name, kind = self._changes.pop()
+            if kind is None:
+                del self._known[name]
+            else:
+                self._known[name] = kind
         return False
 
     def resolve(self, kind: Type, *, to_dyn: bool = False) -> Type:
         """The type with its variables replaced; those that stand for nothing become dyn if asked."""
         if not kind.variables:
             return kind
+        self._effort.spend()
         if kind.kind == "param":
             known = self._known.get(kind.name)
             if known is not None:
@@ -58,7 +70,12 @@ class Bindings:
             return DYN if to_dyn else kind
         return Type(kind.kind, kind.name, tuple(self.resolve(part, to_dyn=to_dyn) for part in kind.params))
 
+    def _bind(self, name: str, kind: Type) -> None:
+        self._changes.append((name, self._known.get(name)))
+        self._known[name] = kind
+
     def _accept(self, first: Type, second: Type) -> bool:
+        self._effort.spend()
         if second.kind == "param":
             valid, is_known = self._substitute(first, second)
             if valid or is_known:
@@ -90,20 +107,24 @@ class Bindings:
         if known is None:
             if self._mentions(variable, kind):
                 return False, False
-            self._known[variable.name] = kind
+            self._bind(variable.name, kind)
             return True, False
+        self._effort.spend(min(kind.size, known.size))
         if kind == known:
             return True, True
         if not self._accept(kind, known):
             return False, True
         wider = more_general(kind, known)
         if not self._mentions(variable, wider):
-            self._known[variable.name] = wider
+            self._bind(variable.name, wider)
         return True, True
 
     def _mentions(self, variable: Type, kind: Type) -> bool:
+        self._effort.spend()
         if kind == variable:
             return True
+        if not kind.variables:
+            return False
         if kind.kind == "param":
             known = self._known.get(kind.name)
             return known is not None and self._mentions(variable, known)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from dovetail.core.cel.effort import Effort
 from dovetail.core.cel.faults import fault
 from dovetail.core.cel.kinds import STRING, Type, is_equivalent, unwrap_optional
 from dovetail.core.cel.library.formatting import Clause, clauses
@@ -38,9 +39,14 @@ _CLAUSE_KINDS: Final = {
 }
 
 
-def validate(expression: str, root: Node) -> None:
-    """Raise ExpressionInvalid at the first part that cannot be right whatever the device."""
+def validate(expression: str, root: Node, effort: Effort | None = None) -> None:
+    """Raise ExpressionInvalid at the first part that cannot be right whatever the device.
+
+    Raises what `effort` raises.
+    """
+    effort = effort or Effort()
     for node, in_format in _walk(root):
+        effort.spend()
         problem = None
         match node:
             case Call(function="matches"):
