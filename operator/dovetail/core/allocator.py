@@ -28,6 +28,7 @@ from dovetail.core.search import Found, most_points
 from dovetail.core.solving import Answer, NotFound, Wrong, solve
 from dovetail.core.sources import Expressions, reads_pool
 from dovetail.core.stories import Scene, gather, tell
+from dovetail.core.strictness import first_failing, is_strict
 
 KEPT_REQUESTS = 256
 """So many different sets of claims are remembered, with what was found out about each."""
@@ -54,6 +55,7 @@ def allocate(
     """
     try:
         question = _Question(inventory, claims, budget)
+        question.refuse_failing((node,))
         question.answer(node, inventory.offers.state(node))
         return question.told(node)
     except BudgetSpent:
@@ -76,6 +78,7 @@ def place(
     candidates = keep(inventory.orders, nodes, inventory.offers)
     groups = candidates.alone() if question.known.reads_pools else candidates.groups()
     try:
+        question.refuse_failing(nodes)
         chosen = best(groups, question.score, most_points(question.asked))
         return question.refused(candidates.names(groups)) if chosen is None else question.told(chosen)
     except BudgetSpent:
@@ -94,6 +97,28 @@ class _Question:
         """The node that was asked last."""
         self.known = _known(inventory, claims, budget)
         self.asked = self.known.asked
+
+    def refuse_failing(self, nodes: Sequence[str]) -> None:
+        """Raise `RequestInvalid` for the first node with a device on which a strict source fails.
+
+        Nodes that passed pass again as long as what is offered stays the same.
+        """
+        if not self.known.is_strict:
+            return
+        offers, passed = self._inventory.offers, self.known.passed
+        if self.known.passed_at != offers.offered_stamp:
+            passed.clear()
+            self.known.passed_at = offers.offered_stamp
+        for node in nodes:
+            if node not in passed:
+                self.node = node
+                self._budget.spend()
+                offer = offers.offer(node)
+                failing = first_failing(self._maker, self.asked, offer, self._budget)
+                if failing is not None:
+                    wrong = Wrong(failing.claim, failing.reason, failing.of_node, failing.device)
+                    raise self._invalid(wrong, node)
+                passed.add(node)
 
     def score(self, node: str, state: State) -> int | None:
         """The score of the claims on the node, None where they do not fit there. Raises `RequestInvalid`."""
@@ -238,6 +263,11 @@ class _Known:
 
     asked: Asked
     reads_pools: bool
+    is_strict: bool
+    """Whether a device on which an expression fails speaks against the claims as a whole."""
+    passed: set[str] = field(default_factory=set)
+    """Nodes without such a device, as of the stamp `passed_at` of what is offered."""
+    passed_at: int = -1
     boards: dict[object, Board] = field(default_factory=dict)
     answers: dict[object, Answer] = field(default_factory=dict)
     stories: dict[object, tuple[NodeOffer, NodeStory]] = field(default_factory=dict)
@@ -255,7 +285,7 @@ def _known(inventory: Inventory, claims: Sequence[ResourceClaim], budget: Budget
         del inventory.memo[next(iter(inventory.memo))]
     maker = _maker(inventory, budget)
     inventory.offers.states.notice(maker.reads(asked))
-    fresh = _Known(asked, any(map(reads_pool, maker.sources(asked))))
+    fresh = _Known(asked, any(map(reads_pool, maker.sources(asked))), is_strict(maker, asked))
     inventory.memo[key] = fresh
     return fresh
 

@@ -80,7 +80,7 @@ class BoardMaker:
 
     def sources(self, asked: Asked) -> list[Source]:
         """Where the attributes of all constraints come from."""
-        return [self._source(asked, constraint, alternative) for constraint, alternative in _covered(asked)]
+        return [self.source(asked, constraint, alternative) for constraint, alternative in covered(asked)]
 
     def reads(self, asked: Asked) -> Iterator[frozenset[str] | None]:
         """What the claims can tell devices apart by."""
@@ -108,7 +108,7 @@ class BoardMaker:
     def _alternative(self, alternative: Alternative, offer: NodeOffer, budget: Budget) -> AlternativeBoard:
         board = AlternativeBoard()
         for pool, start in zip(offer.pools, offer.starts, strict=True):
-            selected, broken = self._selected_in(alternative, pool, budget)
+            selected, broken = self.selected_in(alternative, pool, budget)
             board.selected |= (selected & pool.here) << start
             board.broken.update((start + position, reason) for position, reason in broken.items())
             board.unsupported |= self._unsupported(pool, may_skip=offer.may_skip) << start
@@ -120,9 +120,10 @@ class BoardMaker:
                 board.withheld |= plugged.mask
         return board
 
-    def _selected_in(
+    def selected_in(
         self, alternative: Alternative, pool: PoolOffer, budget: Budget
     ) -> tuple[int, dict[int, str]]:
+        """The devices of a pool that the selectors take, and those on which a selector fails, and why."""
         mask, broken, start = 0, {}, 0
         for published in pool.slices:
             selected, failures = self._selected_of(alternative, published.content, budget)
@@ -218,7 +219,8 @@ class BoardMaker:
 
     # -- values ----------------------------------------------------------------------------------
 
-    def _source(self, asked: Asked, constraint: Constraint, alternative: Alternative) -> Source:
+    def source(self, asked: Asked, constraint: Constraint, alternative: Alternative) -> Source:
+        """Where the attribute of a constraint comes from for one alternative."""
         return self._expressions.source(
             constraint.attribute,
             alternative.native,
@@ -232,17 +234,18 @@ class BoardMaker:
     ) -> Iterator[tuple[tuple[int, int], ValueBoard]]:
         """The values for each constraint and alternative; the same source gives the same board."""
         known: dict[Source, ValueBoard] = {}
-        for constraint, alternative in _covered(asked):
-            source = self._source(asked, constraint, alternative)
+        for constraint, alternative in covered(asked):
+            source = self.source(asked, constraint, alternative)
             board = known.get(source)
             if board is None:
                 board = known[source] = ValueBoard()
                 for pool, start in zip(offer.pools, offer.starts, strict=True):
-                    for position, finding in enumerate(self._findings(source, pool, budget)):
+                    for position, finding in enumerate(self.findings(source, pool, budget)):
                         board.add(start + position, finding)
             yield (constraint.number, alternative.number), board
 
-    def _findings(self, source: Source, pool: PoolOffer, budget: Budget) -> Iterator[Finding]:
+    def findings(self, source: Source, pool: PoolOffer, budget: Budget) -> Iterator[Finding]:
+        """What each device of a pool has, in order."""
         for published in pool.slices:
             content = published.content
             key = (source, pool.key.pool if reads_pool(source) else "")
@@ -273,7 +276,8 @@ def _look_of(alternative: Alternative) -> object:
     )
 
 
-def _covered(asked: Asked) -> Iterator[tuple[Constraint, Alternative]]:
+def covered(asked: Asked) -> Iterator[tuple[Constraint, Alternative]]:
+    """Each alternative with each constraint that it is under."""
     for alternative in asked.alternatives:
         for number in alternative.constraints:
             yield asked.constraints[number], alternative

@@ -126,6 +126,8 @@ class Offers:
         self.states = States()
         self.touched: Journal[str] = Journal()
         """Nodes for which something changed that only they see."""
+        self.offered_stamp = 0
+        """Grows when what some node is offered may have changed, whatever is in use."""
 
     @property
     def span_stamp(self) -> int:
@@ -140,6 +142,7 @@ class Offers:
         if before is not None and before != published.pool:
             self.drop_slice(published.name)
         pool = self._pool(published.pool)
+        self.offered_stamp += 1
         self._around(pool, lambda: pool.put(published))
         self._slices[published.name] = published.pool
 
@@ -148,6 +151,7 @@ class Offers:
         key = self._slices.pop(name, None)
         if key is not None:
             pool = self.pools[key]
+            self.offered_stamp += 1
             self._around(pool, lambda: pool.drop(name))
             self._forget_if_idle(pool)
 
@@ -178,6 +182,7 @@ class Offers:
 
     def reset(self) -> None:
         """Look at everything anew: rules or features changed."""
+        self.offered_stamp += 1
         for pool in self.pools.values():
             pool.forget_offers()
         self._seen.clear()
@@ -286,6 +291,7 @@ class Offers:
                 seen.stale.add(key)
 
     def _forget_node(self, name: str) -> None:
+        self.offered_stamp += 1
         self.touched.add(name)
         self._seen.pop(name, None)
 

@@ -7,7 +7,7 @@ The first source that exists decides for every device.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from dovetail.api.claims import NativeDerivedAttribute
 from dovetail.api.mappings import ClaimParameters
@@ -50,9 +50,14 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The attribute cannot be told, and the claim must not be allocated without it."""
+    """The attribute cannot be told, and the claim must not be allocated without it.
+
+    `strict`: not even on other devices, as long as a request could take this one;
+    else only where the device is tried, as kube-scheduler does (KEP-6080).
+    """
 
     reason: str
+    strict: bool = False
 
 
 Finding = Value | Absent | Broken
@@ -68,6 +73,10 @@ class Source(Protocol):
     def reads(self) -> frozenset[str] | None:
         """What of a device the value depends on, as `Program.reads` says it."""
 
+    @property
+    def strict(self) -> bool:
+        """Whether the source can find a device `Broken` in the strict way."""
+
     def value(self, device: OfferedDevice, pool: str, memory: Memory, budget: Budget) -> Finding:
         """What the device has of the attribute."""
 
@@ -78,6 +87,7 @@ class Published:
 
     attribute: str
     lists: bool
+    strict: ClassVar[bool] = False
 
     @property
     def reads(self) -> frozenset[str]:
@@ -96,11 +106,12 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """An expression of the claim itself; `lists` says whether lists count."""
+    """An expression of the claim itself; `lists` says whether lists count, `strict` what `Broken` says."""
 
     attribute: str
     program: Program | str
     lists: bool
+    strict: bool = False
 
     @property
     def reads(self) -> frozenset[str] | None:
@@ -113,7 +124,7 @@ class Computed:
             return Broken(self.program)
         found = memory.derive(self.program, _view(self, device, pool), budget)
         if isinstance(found, Failure):
-            return Broken(found.message)
+            return Broken(found.message, self.strict)
         if found is None:
             return Absent("an empty list") if self.lists else Value(frozenset(), (), lone=True)
         return _read(found, lists=self.lists)
@@ -124,6 +135,11 @@ class Mapped:
     """A mapping."""
 
     mapping: CompiledMapping
+
+    @property
+    def strict(self) -> bool:
+        """Whether a failure on one device ends the attempt, whichever device would be chosen."""
+        return self.mapping.on_error == "Fail"
 
     @property
     def reads(self) -> frozenset[str] | None:
@@ -141,8 +157,8 @@ class Mapped:
         found = self.mapping.derive(_view(self, device, pool), memory, budget)
         if isinstance(found, AttributeValue):
             return _read(found, lists=True)
-        if found.cause is MissingCause.FAILED and self.mapping.on_error == "Fail":
-            return Broken(found.detail)
+        if found.cause is MissingCause.FAILED and self.strict:
+            return Broken(found.detail, strict=True)
         return Absent(found.detail)
 
 
@@ -221,7 +237,8 @@ class Expressions:
                 program = self._attribute(rule.expression, self._own)
                 if isinstance(program, str):
                     raise RequestInvalid(claim, f"derived attribute {rule.name!r}: {program}")
-                rules.append(_ScopedRule(Computed(rule.name, program, lists=True), requests, rule.requests))
+                source = Computed(rule.name, program, lists=True, strict=True)
+                rules.append(_ScopedRule(source, requests, rule.requests))
         return ClaimRules(tuple(rules))
 
     def _attribute(self, expression: str, environment: Environment) -> Program | str:
