@@ -7,7 +7,15 @@ from dovetail.api.mappings import DerivedAttribute
 from dovetail.core.attributes import Mappings
 from dovetail.core.cel import Memory
 from dovetail.core.devices import DeviceView
-from dovetail.core.mapping_status import MAX_MESSAGE, DriverCoverage, coverage, publishers, status_of
+from dovetail.core.mapping_status import (
+    MAX_MESSAGE,
+    DriverCoverage,
+    coverage,
+    idle_rules,
+    publishers,
+    status_of,
+)
+from dovetail.core.values import Kind
 from tests.mappings.worlds import device, mapping, rule
 
 EARLIER, NOW = "2026-05-01T10:00:00Z", "2026-05-01T11:00:00Z"
@@ -28,10 +36,12 @@ def status(
     now: str = NOW,
     previous: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
+    compiled = Mappings.of((subject,), shipped=False).objects.get(subject.metadata.name)
     return status_of(
         subject.metadata.name,
         mappings or Mappings.of((subject,), shipped=False),
         covered(subject, *devices),
+        idle=idle_rules(compiled, devices, Memory()) if compiled is not None else (),
         published_by=published_by,
         generation=1,
         now=now,
@@ -68,6 +78,7 @@ def test_coverage_counts_each_fate_of_a_device() -> None:
         not_published=1,
         failed=0,
         example="device unknown of pool node-1: -1 stands for unknown",
+        kinds=(Kind.INT,),
     )
 
 
@@ -121,6 +132,49 @@ def test_a_mapping_without_devices_does_not_claim_to_cover_any() -> None:
     assert condition(found, "Covered")["status"] == "Unknown"
     assert condition(found, "Covered")["reason"] == "NoDevices"
     assert "a.exmaple" in condition(found, "Covered")["message"]
+
+
+def test_values_of_different_types_do_not_count_as_covered() -> None:
+    """Every device has a value, and no two of the drivers' can ever be equal: the drivers are named."""
+    subject = mapping(rule("a.example", READ_X), rule("b.example", 'device.attributes["b.example"].x'))
+
+    found = condition(status(subject, device("a.example", x="0"), device("b.example", x=0)), "Covered")
+    alike = condition(status(subject, device("a.example", x=1), device("b.example", x=0)), "Covered")
+
+    assert (found["status"], found["reason"]) == ("False", "TypesDiffer")
+    assert "a.example string" in found["message"]
+    assert "b.example int" in found["message"]
+    assert alike["status"] == "True"
+
+
+def test_different_types_are_told_beside_devices_without_a_value() -> None:
+    """The reason is that of the devices; the message says both."""
+    subject = mapping(rule("a.example", READ_X), rule("b.example", 'device.attributes["b.example"].x'))
+
+    found = condition(
+        status(subject, device("a.example", x="0"), device("a.example", "bad"), device("b.example", x=0)),
+        "Covered",
+    )
+
+    assert found["reason"] == "Failed"
+    assert "different types" in found["message"]
+
+
+def test_a_rule_that_serves_no_device_is_named() -> None:
+    """A typing error in one of several drivers, or a condition that never holds, does not hide."""
+    subject = mapping(
+        rule("a.exmaple", READ_X),
+        rule("a.example", READ_X, when='device.name == "never"'),
+        rule("a.example", READ_X),
+        rule("*", "1"),
+    )
+
+    found = condition(status(subject, device("a.example", x=1)), "Covered")
+
+    assert found["status"] == "True"
+    assert "1 (a.exmaple), 2 (a.example)" in found["message"]
+    assert "3 (" not in found["message"]
+    assert "*" not in found["message"]
 
 
 def test_a_mapping_that_does_not_compile_tells_where() -> None:

@@ -10,6 +10,7 @@ import typer
 
 from dovetail.cli.gathering import listed
 from dovetail.cli.loading import Loaded, load
+from dovetail.cli.mapping_notes import mapping_notes
 from dovetail.cli.plan_report import as_json, outcome_of
 from dovetail.cli.plan_text import print_plan, print_troubles
 from dovetail.core.budget import Budget
@@ -111,7 +112,7 @@ def _print_text(loaded: Loaded, forecasts: list[Forecast], assumed: tuple[str, .
     from rich.console import Console
 
     print_troubles(Console(stderr=True), loaded.troubles)
-    notes = [*loaded.notes]
+    notes = [*loaded.notes, *mapping_notes(loaded.world)]
     if assumed:
         notes.append(
             f"only slices name these nodes, which are assumed to exist and be usable: {listed(assumed)}."

@@ -9,8 +9,12 @@ from dovetail.core.cel import Memory
 from dovetail.core.conditions import Condition
 from dovetail.core.devices import DeviceView
 from dovetail.core.restrictions import UNRESTRICTED, Restrictions
+from dovetail.core.rules import ANY_DRIVER, CompiledRule
 from dovetail.core.shipped import shipped_mappings
-from dovetail.core.values import DeviceKey
+from dovetail.core.values import DeviceKey, Kind
+
+TYPES_DIFFER = "TypesDiffer"
+"""Why a mapping does not cover its devices although each has a value."""
 
 MAX_MESSAGE = 1024
 """Longer messages are cut: a status is read by people."""
@@ -22,6 +26,7 @@ class DriverCoverage:
 
     `devices` is the sum of the other counts.
     `example` names one device without a value and why, the worst cause first; empty where all have one.
+    `kinds` are the types of the values, sorted; values of different types are never equal.
     """
 
     driver: str
@@ -31,6 +36,7 @@ class DriverCoverage:
     not_published: int
     failed: int
     example: str = ""
+    kinds: tuple[Kind, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The entry of `status.drivers`."""
@@ -57,33 +63,50 @@ def coverage(
     """
     if not mapping.ready:
         return ()
-    derived: dict[str, int] = {}
+    derived: dict[str, list[Kind]] = {}
     missing: dict[str, list[tuple[DeviceKey, Missing]]] = {}
     for device in devices:
         value = mapping.derive(device, memory)
         if not isinstance(value, Missing):
-            derived[device.key.driver] = derived.get(device.key.driver, 0) + 1
+            derived.setdefault(device.key.driver, []).append(value.kind)
         elif value.cause is not MissingCause.NO_RULE:
             missing.setdefault(device.key.driver, []).append((device.key, value))
     return tuple(
-        _driver_coverage(driver, derived.get(driver, 0), missing.get(driver, []))
+        _driver_coverage(driver, derived.get(driver, []), missing.get(driver, []))
         for driver in sorted({*derived, *missing})
     )
 
 
-def _driver_coverage(driver: str, derived: int, missing: list[tuple[DeviceKey, Missing]]) -> DriverCoverage:
+def idle_rules(mapping: CompiledMapping, devices: Iterable[DeviceView], memory: Memory) -> tuple[str, ...]:
+    """The rules for a driver by name that decide for none of its devices, each as `2 (dra.cpu)`, in order.
+
+    A mapping that does not compile, and one that meets no device at all, has none.
+    """
+    found = [mapping.rule_for(device, memory) for device in devices]
+    used = {rule.number for rule in found if isinstance(rule, CompiledRule)}
+    return tuple(
+        f"{rule.number} ({rule.driver})"
+        for rule in mapping.rules
+        if used and rule.number not in used and rule.driver != ANY_DRIVER
+    )
+
+
+def _driver_coverage(
+    driver: str, derived: list[Kind], missing: list[tuple[DeviceKey, Missing]]
+) -> DriverCoverage:
     counts = dict.fromkeys(_WORST_FIRST, 0)
     for _, reason in missing:
         counts[reason.cause] += 1
     worst = min(missing, key=lambda found: (_WORST_FIRST.index(found[1].cause), found[0]), default=None)
     return DriverCoverage(
         driver=driver,
-        devices=derived + len(missing),
-        derived=derived,
+        devices=len(derived) + len(missing),
+        derived=len(derived),
         unknown=counts[MissingCause.UNKNOWN],
         not_published=counts[MissingCause.NOT_PUBLISHED],
         failed=counts[MissingCause.FAILED],
         example=_example(*worst) if worst else "",
+        kinds=tuple(sorted(set(derived))),
     )
 
 
@@ -101,6 +124,7 @@ def status_of(
     mappings: Mappings,
     covered: Iterable[DriverCoverage] = (),
     *,
+    idle: Iterable[str] = (),
     published_by: Iterable[str] = (),
     restrictions: Restrictions = UNRESTRICTED,
     generation: int,
@@ -109,14 +133,14 @@ def status_of(
 ) -> dict[str, Any]:
     """The status that the object of this name should have.
 
-    `covered` is `coverage` of the object's mapping, `published_by` its `publishers`.
+    `covered` is `coverage` of the object's mapping, `idle` its `idle_rules`, `published_by` its `publishers`.
     `restrictions` are the operator's own, and the same for every object.
     `now` is an RFC 3339 time; a condition whose status is that of `previous` keeps its time.
     A mapping that does not hold serves nobody: its `drivers` are empty.
     Equal inputs give an equal status, so a caller writes only when it differs from what is stored.
     """
     drivers = tuple(covered)
-    conditions = conditions_of(name, mappings, drivers, published_by=published_by)
+    conditions = conditions_of(name, mappings, drivers, idle=idle, published_by=published_by)
     holds = conditions[0].status == "True"
     conditions += (restrictions.condition,)
     before = {known.get("type"): known for known in (previous or {}).get("conditions") or ()}
@@ -131,14 +155,19 @@ def status_of(
 
 
 def conditions_of(
-    name: str, mappings: Mappings, covered: tuple[DriverCoverage, ...], *, published_by: Iterable[str] = ()
+    name: str,
+    mappings: Mappings,
+    covered: tuple[DriverCoverage, ...],
+    *,
+    idle: Iterable[str] = (),
+    published_by: Iterable[str] = (),
 ) -> tuple[Condition, ...]:
     """Ready, Covered, and Shadows where a driver publishes the attribute too."""
     ready = _ready(name, mappings)
     if ready.status != "True":
         return (ready, Condition("Covered", "Unknown", "NotReady", "the mapping is not in use"))
     shadows = _shadows(mappings.objects[name].attribute, sorted(published_by))
-    return (ready, _covered(mappings.objects[name], covered), *shadows)
+    return (ready, _covered(mappings.objects[name], covered, tuple(idle)), *shadows)
 
 
 def _ready(name: str, mappings: Mappings) -> Condition:
@@ -163,22 +192,39 @@ def _ready(name: str, mappings: Mappings) -> Condition:
     return Condition("Ready", "True", "Compiled", f"all expressions compile{note}")
 
 
-def _covered(mapping: CompiledMapping, covered: tuple[DriverCoverage, ...]) -> Condition:
+def _covered(
+    mapping: CompiledMapping, covered: tuple[DriverCoverage, ...], idle: tuple[str, ...]
+) -> Condition:
     if not covered:
         named = ", ".join(sorted(mapping.drivers))
         return Condition(
             "Covered", "Unknown", "NoDevices", f"no rule applies to any device (drivers: {named})"
         )
-    lacking = [driver for driver in covered if driver.derived < driver.devices]
-    if not lacking:
-        total = sum(driver.devices for driver in covered)
-        return Condition("Covered", "True", "AllDerived", f"all {total} devices have a value")
-    words = "; ".join(
-        f"{driver.driver}: {driver.devices - driver.derived} of {driver.devices} devices lack a value"
-        f" ({driver.example})"
-        for driver in lacking
+    note = f"; no device is served by rule {', '.join(idle)}" if idle else ""
+    if lacking := [driver for driver in covered if driver.derived < driver.devices]:
+        words = "; ".join(
+            f"{driver.driver}: {driver.devices - driver.derived} of {driver.devices} devices lack a value"
+            f" ({driver.example})"
+            for driver in lacking
+        )
+        kinds = f"; {differ}" if (differ := _different_kinds(covered)) else ""
+        return Condition("Covered", "False", _worst_cause(lacking).value, _cut(words + kinds + note))
+    if differ := _different_kinds(covered):
+        return Condition("Covered", "False", TYPES_DIFFER, _cut(differ + note))
+    total = sum(driver.devices for driver in covered)
+    return Condition("Covered", "True", "AllDerived", _cut(f"all {total} devices have a value{note}"))
+
+
+def _different_kinds(covered: tuple[DriverCoverage, ...]) -> str:
+    """Which driver gets which types, where there is more than one, in words; else nothing."""
+    if len({kind for driver in covered for kind in driver.kinds}) < 2:
+        return ""
+    each = ", ".join(
+        f"{driver.driver} {' and '.join(kind.value for kind in driver.kinds)}"
+        for driver in covered
+        if driver.kinds
     )
-    return Condition("Covered", "False", _worst_cause(lacking).value, _cut(words))
+    return f"the values have different types, which are never equal ({each})"
 
 
 def _worst_cause(lacking: Iterable[DriverCoverage]) -> MissingCause:

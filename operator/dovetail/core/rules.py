@@ -115,6 +115,13 @@ class CompiledMapping:
 
         The first rule whose driver and `when` apply decides; no later rule is asked.
         """
+        rule = self.rule_for(device, memory, budget)
+        return rule if isinstance(rule, Missing) else self._value(rule, device, memory, budget)
+
+    def rule_for(
+        self, device: DeviceView, memory: Memory, budget: Budget | None = None
+    ) -> CompiledRule | Missing:
+        """The rule that decides for the device, or why none does. A spent budget raises `BudgetSpent`."""
         if self.problems:
             return Missing(MissingCause.FAILED, self.problems[0].message)
         for rule in self._rules_for(device.key.driver):
@@ -122,7 +129,7 @@ class CompiledMapping:
                 case Failure() as failure:
                     return _failed(rule, "when", failure)
                 case True:
-                    return self._value(rule, device, memory, budget)
+                    return rule
                 case _:
                     continue
         return Missing(MissingCause.NO_RULE, f"no rule applies to driver {device.key.driver}")

@@ -10,7 +10,7 @@ import structlog
 from dovetail.api.kinds import MAPPING
 from dovetail.cluster.pen import Pen
 from dovetail.core.cel import Memory
-from dovetail.core.mapping_status import coverage, publishers, status_of
+from dovetail.core.mapping_status import coverage, idle_rules, publishers, status_of
 from dovetail.core.restrictions import Restrictions
 from dovetail.core.world import World
 from dovetail.errors import ClusterError, NotFound, NotLeading
@@ -89,6 +89,7 @@ class MappingReports:
             name,
             mappings,
             coverage(compiled, devices, self._memory) if compiled is not None else (),
+            idle=idle_rules(compiled, devices, self._memory) if compiled is not None else (),
             published_by=publishers(compiled.attribute, devices) if compiled is not None else (),
             restrictions=self._restrictions(),
             generation=int(mapping["metadata"].get("generation") or 0),
