@@ -56,6 +56,26 @@ async def test_consumers_that_arrive_together_are_all_added(
     assert sorted(consumers(cluster.get("ResourceClaim", "shared"))) == names
 
 
+async def test_an_ungated_consumer_that_cannot_use_the_node_is_told_and_warned(
+    bare: EmbeddedCluster, operator: OperatorStarter
+) -> None:
+    """The condition names the claim and its node, a Warning the gate; nothing is written to the claim."""
+    bare.load(*pairs())
+    await operator()
+    bare.create(claim("shared"))
+    bare.create(pod("first", claim="shared"))
+    await bare.wait_for("Pod", lambda body: not is_gated(body))
+    before = bare.get("ResourceClaim", "shared")["metadata"]["resourceVersion"]
+
+    bare.create(pod("late", claim="shared", gates=(), nodeSelector={"zone": "elsewhere"}))
+
+    waiting = await bare.wait_for("Pod", waits_for("NoNodeUsable"))
+    assert "'shared' is allocated on node" in condition(waiting)["message"]
+    event = await bare.wait_for("Event", lambda body: body["reason"] == "NotGated")
+    assert event["involvedObject"]["name"] == "late"
+    assert bare.get("ResourceClaim", "shared")["metadata"]["resourceVersion"] == before
+
+
 async def test_a_full_claim_is_a_reason(bare: EmbeddedCluster, operator: OperatorStarter) -> None:
     """With 256 consumers the next pod is told so, and nothing is written to the claim (S65)."""
     bare.load(*pairs())

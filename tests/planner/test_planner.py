@@ -303,6 +303,22 @@ def test_a_gated_pod_whose_claims_have_their_devices_is_ungated() -> None:
     assert ours(unreserved, gated=False) == Nothing()
 
 
+def test_an_ungated_consumer_is_told_that_its_claim_leaves_it_no_node() -> None:
+    """kube-scheduler adds consumers by itself, but not on a node that the pod cannot use."""
+    status = allocated("n1", "dev-0", reserved=["other"])
+    shared = claim("shared", status=status)
+
+    def consumer(**spec: Any) -> Decision:
+        entries = [named("shared")]
+        return decide(world_of(*hardware("n1", "n2"), shared, pod(claims=entries, gated=False, **spec)))
+
+    decision = consumer(nodeSelector={HOSTNAME: "n2"})
+    assert reason(decision) is Reason.NO_NODE_USABLE
+    assert "Claim 'shared' is allocated on node n1" in str(decision)
+    assert consumer() == Nothing()
+    assert consumer(nodeSelector={HOSTNAME: "n2"}, nodeName="n2") == Nothing()
+
+
 def test_a_claim_of_others_is_never_reserved() -> None:
     """Though the pod uses it, and though it is allocated already."""
     world = world_of(

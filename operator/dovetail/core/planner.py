@@ -112,10 +112,22 @@ def _serve(search: _Search) -> Decision:
     if any(claim.whose.ours for claim in case.unallocated):
         return _place(search)
     if not case.is_gated:
-        return Nothing()
+        return _join_ungated(search)
     if not case.unreserved:
         return Reserve((), case.tied_to)
     return _join(search)
+
+
+def _join_ungated(search: _Search) -> Decision:
+    """kube-scheduler adds the pod to its claims by itself, unless they leave no node that the pod can use."""
+    case = search.case
+    if case.pod.spec.node_name or not case.unreserved:
+        return Nothing()
+    party = Party((_footprint(search, case.pod),), selectors_of(case.allocated))
+    candidates = candidates_for(search.world, party)
+    if candidates.usable or preemption_candidates(search.world, party, candidates.refused):
+        return Nothing()
+    return _no_node(search, candidates)
 
 
 def _join(search: _Search) -> Decision:

@@ -65,3 +65,23 @@ def is_satisfied(picture: Picture, pod: Mapping[str, Any]) -> bool:
     return all(
         claims.is_allocated(claim) and (not is_bound(pod) or uid in claims.consumers(claim)) for claim in mine
     )
+
+
+def is_joining(picture: Picture, pod: Mapping[str, Any]) -> bool:
+    """Whether kube-scheduler has yet to add the pod, not gated and without a node, to a claim of ours."""
+    uid = pod["metadata"]["uid"]
+    return not (is_gated(pod) or is_bound(pod)) and any(
+        claims.is_allocated(claim) and claims.is_written_by_us(claim) and uid not in claims.consumers(claim)
+        for claim in claims_of(picture, pod)
+    )
+
+
+def holds_a_part(picture: Picture, pod: Mapping[str, Any]) -> bool:
+    """Whether some claims were allocated for this pod alone while others lack devices (R-B9)."""
+    mine = claims_of(picture, pod)
+    return any(not claims.is_allocated(claim) for claim in mine) and any(
+        claims.is_allocated(claim)
+        and claims.is_written_by_us(claim)
+        and claims.consumers(claim) <= {pod["metadata"]["uid"]}
+        for claim in mine
+    )

@@ -20,7 +20,7 @@ from dovetail.core.decisions import (
 )
 from dovetail.core.reasons import Reason
 from dovetail.errors import DovetailError, Forbidden, Rejected
-from dovetail.services import claims
+from dovetail.services import claims, holdings
 from dovetail.services.allocation import AllocationWriter, Dropped
 from dovetail.services.attempts import REFUSED, Attempts, of_consumers, of_gate, of_needs, of_verdict
 from dovetail.services.avoidance import Avoidance
@@ -29,7 +29,6 @@ from dovetail.services.conditions import Conditions
 from dovetail.services.gates import is_gated, ungate
 from dovetail.services.gates_off import GatesOff
 from dovetail.services.generation import Generation
-from dovetail.services.holdings import claim_names, claims_of, is_bound, is_satisfied, lacking_reservation
 from dovetail.services.metrics import Metrics
 from dovetail.services.mind import Mind, Verdict
 from dovetail.services.nominations import Nominations
@@ -141,7 +140,9 @@ class Serving:
             return
         pod = self.tools.picture.find(POD, key) or pod
         await self._restore(key, pod, notes)
-        if is_satisfied(self.tools.picture, pod):
+        if holdings.is_satisfied(self.tools.picture, pod) and not holdings.is_joining(
+            self.tools.picture, pod
+        ):
             await self._served_already(key, pod, notes)
         elif seconds := self.tools.attempts.wait(of_needs(self.tools.picture, pod)):
             self.look_again(key, seconds)
@@ -150,7 +151,7 @@ class Serving:
 
     async def _restore(self, key: Key, pod: Json, notes: Notes) -> None:
         """A pod got its node while its reservation was taken away: unless others do, we restore it."""
-        held = lacking_reservation(self.tools.picture, pod)
+        held = holdings.lacking_reservation(self.tools.picture, pod)
         if not held:
             notes.unreserved_since = None
             return
@@ -173,6 +174,11 @@ class Serving:
             self.look_again(key, seconds)
         if seconds := self.tools.retraction.watch(key, pod):
             self.look_again(key, seconds)
+
+    async def _leave_alone(self, key: Key, pod: Json, notes: Notes) -> None:
+        notes.go_on()
+        if holdings.is_satisfied(self.tools.picture, pod):
+            await self._served_already(key, pod, notes)
 
     async def _decide(self, key: Key, pod: Json, notes: Notes) -> None:
         # Where kube-scheduler has made room for the pod, what spoke against the node is over (V-20).
@@ -215,7 +221,7 @@ class Serving:
                 )
                 await self._tell(key, pod, notes, reason, sentence)
             case NotOurs() | Nothing():
-                notes.go_on()
+                await self._leave_alone(key, pod, notes)
 
     async def _give(
         self, key: Key, pod: Json, notes: Notes, verdict: Verdict, *, ungates: bool, node: str | None
@@ -254,7 +260,7 @@ class Serving:
             await ungate(self.tools.pen, pod, self.tools.picture)
             # What clashed while the gate was opened was met by a pod that seemed gated.
             await self._backs_out(key, self.tools.picture.find(POD, key) or pod, self._given(pod, notes))
-        if not is_bound(pod) and (seconds := self.tools.retraction.watch(key, pod)):
+        if not holdings.is_bound(pod) and (seconds := self.tools.retraction.watch(key, pod)):
             self.look_again(key, seconds)
 
     async def _do_without(self, key: Key, pod: Json, notes: Notes, dropped: tuple[Dropped, ...]) -> None:
@@ -279,7 +285,7 @@ class Serving:
 
         An ungated pod without a node is left to kube-scheduler, which reserves by itself (R4, S61).
         """
-        if not is_gated(pod) and not is_bound(pod):
+        if not is_gated(pod) and not holdings.is_bound(pod):
             self.tools.mind.withdraw(verdict.claims.keys())
             return
         await self._give(key, pod, notes, verdict, ungates=decision.ungate, node=decision.node)
@@ -319,7 +325,7 @@ class Serving:
         kube-scheduler waits for the name as well, and kube-controller-manager may yet make, and name,
         another claim, where it did not hear of the first (G22).
         """
-        named = claim_names(pod).values()
+        named = holdings.claim_names(pod).values()
         missing = sorted(name for _, name in verdict.claims if name not in named)
         return f"Claim {missing[0]!r} exists, and the pod's status does not name it yet." if missing else ""
 
@@ -341,14 +347,16 @@ class Serving:
     async def _refuse(self, key: Key, pod: Json, notes: Notes, reason: str, sentence: str) -> None:
         """Say why the pod waits; what it holds of an attempt that cannot be completed is given back."""
         await self._tell(key, pod, notes, reason, sentence)
-        if is_gated(pod) and self._holds_a_part(pod):
-            await self.tools.retraction.now(key, pod, claims_of(self.tools.picture, pod), cause="partial")
+        if is_gated(pod) and holdings.holds_a_part(self.tools.picture, pod):
+            await self.tools.retraction.now(
+                key, pod, holdings.claims_of(self.tools.picture, pod), cause="partial"
+            )
         if seconds := self.tools.avoidance.seconds_left(key):
             self.look_again(key, seconds)
 
     def _given(self, pod: Json, notes: Notes) -> list[Json]:
         """The pod's claims that Dovetail allocated."""
-        found = {key_of(claim): claim for claim in claims_of(self.tools.picture, pod)}
+        found = {key_of(claim): claim for claim in holdings.claims_of(self.tools.picture, pod)}
         for key in notes.given:
             if (claim := self.tools.picture.find(CLAIM, key)) is not None:
                 found[key] = claim
@@ -356,21 +364,11 @@ class Serving:
             each for each in found.values() if claims.is_allocated(each) and claims.is_written_by_us(each)
         ]
 
-    def _holds_a_part(self, pod: Json) -> bool:
-        """Some claims were allocated for this pod alone, others lack devices (R-B9)."""
-        mine = claims_of(self.tools.picture, pod)
-        return any(not claims.is_allocated(claim) for claim in mine) and any(
-            claims.is_allocated(claim)
-            and claims.is_written_by_us(claim)
-            and claims.consumers(claim) <= {pod["metadata"]["uid"]}
-            for claim in mine
-        )
-
     async def _tell(self, key: Key, pod: Json, notes: Notes, reason: str, sentence: str) -> None:
         if notes.wait(reason):
             log.info("pod_waits", reason=reason, sentence=sentence)
             self.tools.notices.say(pod, "Warning", reason, sentence)
-            for claim in claims_of(self.tools.picture, pod):
+            for claim in holdings.claims_of(self.tools.picture, pod):
                 if repr(claim["metadata"]["name"]) in sentence:
                     self.tools.notices.say(claim, "Warning", reason, sentence)
         if seconds := await self.tools.conditions.wait(pod, reason, sentence):
@@ -378,7 +376,7 @@ class Serving:
 
     def _warn_ungated(self, pod: Json, notes: Notes) -> None:
         """Once per pod: without the gate kube-scheduler works against us (V-15)."""
-        if notes.warned or notes.given or is_gated(pod) or is_bound(pod):
+        if notes.warned or notes.given or is_gated(pod) or holdings.is_bound(pod):
             return
         notes.warned = True
         self.tools.notices.say(
