@@ -73,6 +73,10 @@ bench-e2e: $(STAMP) go-programs ## pods from create to bound, beside kube-schedu
 bench-allocator: $(STAMP) go-programs ## measure the allocator beside kube-scheduler's; figures go to build/bench/allocator.json
 	$(BIN)/python -m bench.allocator
 
+.PHONY: bench-fairness
+bench-fairness: $(STAMP) ## usual pods beside pods whose searches are cut; figures go to build/bench/fairness.json
+	$(BIN)/python -m bench.fairness
+
 .PHONY: bench-cel
 bench-cel: $(STAMP) go-programs ## measure CEL beside cel-go; figures go to build/bench/cel.json
 	$(BIN)/python -m bench.cel
