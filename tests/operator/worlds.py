@@ -1,6 +1,8 @@
 """Builders of what a cluster holds, with defaults: a test names only what it is about."""
 
 from collections.abc import Mapping
+from itertools import combinations
+from random import Random
 from typing import Any
 
 from dovetail.embedded import EmbeddedCluster
@@ -200,3 +202,43 @@ def pairs(count: int = 1, node_name: str = "n1") -> list[Body]:
         nics(*places, node=node_name),
         template(),
     ]
+
+
+HARD_DRIVER = "hard.example.com"
+
+
+def hard_hardware(node_name: str = "hard") -> list[Body]:
+    """A node whose devices differ in many attributes, and the class `hard`: see `hard_claim`."""
+    chance = Random(4)
+    devices = [
+        device(
+            f"dev-{index}",
+            **{"resource.kubernetes.io/numaNode": 0},
+            **{f"x{number}": chance.randrange(6) for number in range(28)},
+        )
+        for index in range(80)
+    ]
+    return [
+        node(node_name),
+        device_class("hard", HARD_DRIVER),
+        slice_of(HARD_DRIVER, *devices, node=node_name),
+    ]
+
+
+HARD_SEEDS = (1, 3, 4, 6)
+"""With these a search takes longer than any decision may."""
+
+
+def hard_claim(name: str, number: int = 0) -> Body:
+    """A claim for twelve devices, pairs of which have to share something: the search for them is cut."""
+    seed = HARD_SEEDS[number % len(HARD_SEEDS)]
+    pairs = list(combinations(range(12), 2))
+    Random(seed).shuffle(pairs)
+    requests = [
+        {"name": f"r{index}", "exactly": {"deviceClassName": "hard", "count": 1}} for index in range(12)
+    ]
+    constraints: list[Body] = [{"matchAttribute": "dovetail.dev/numaNode"}]
+    for index, (one, other) in enumerate(pairs[:28]):
+        attribute = f"{HARD_DRIVER}/x{index}"
+        constraints.append({"matchAttribute": attribute, "requests": [f"r{one}", f"r{other}"]})
+    return claim(name, {"devices": {"requests": requests, "constraints": constraints}})

@@ -29,6 +29,8 @@ class Change:
     kind: str
     key: ObjectKey
     effect: Effect
+    before: KubernetesObject | None = None
+    """What was known of the object until then, as far as somebody asked for it."""
 
 
 @dataclass(frozen=True, slots=True)

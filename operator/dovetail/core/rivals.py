@@ -8,15 +8,10 @@ while one is about, the pod that got the device is better kept behind its gate.
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from dovetail.api.claims import (
-    DeviceClass,
-    DeviceSelector,
-    DeviceSubRequest,
-    ExactDeviceRequest,
-    ResourceClaimSpec,
-)
+from dovetail.api.claims import DeviceSelector, ExactDeviceRequest, ResourceClaimSpec
 from dovetail.api.pods import Pod
 from dovetail.api.selection import Taint
+from dovetail.core.asking import Part, parts_of, selectors_for
 from dovetail.core.cases import PodClaim, case_of
 from dovetail.core.decisions import ObjectKey
 from dovetail.core.extended import groups_of
@@ -77,7 +72,7 @@ class _Judge:
             for stake in self._stakes
             if self._may_use(pod, stake.node)
             for spec in self._wanted(pod, stake.node)
-            for part in _parts(spec)
+            for part in parts_of(spec)
         )
 
     def _may_use(self, pod: Pod, node: str | None) -> bool:
@@ -98,14 +93,14 @@ class _Judge:
             if made is not None:
                 yield made.spec
 
-    def _takes(self, part: ExactDeviceRequest | DeviceSubRequest, stake: _Stake) -> bool:
+    def _takes(self, part: Part, stake: _Stake) -> bool:
         """Class, selectors and tolerations let the device through; an expression that fails does not."""
         if isinstance(part, ExactDeviceRequest) and part.admin_access:
             return False
         device_class = self._world.inventory.classes.get(part.device_class_name)
         if device_class is None or blocking_taint(self._taints[stake.key], part.tolerations) is not None:
             return False
-        return all(self._selected(selector, stake) for selector in _selectors(device_class, part))
+        return all(self._selected(selector, stake) for selector in selectors_for(device_class, part))
 
     def _selected(self, selector: DeviceSelector, stake: _Stake) -> bool:
         """A selector of a kind that is not known may take anything."""
@@ -117,26 +112,12 @@ class _Judge:
         return self._world.inventory.memory.matches(program, stake.device.view) is True
 
 
-def _selectors(
-    device_class: DeviceClass, part: ExactDeviceRequest | DeviceSubRequest
-) -> Iterator[DeviceSelector]:
-    yield from device_class.spec.selectors
-    yield from part.selectors
-
-
 def _spec_of(world: World, claim: PodClaim) -> ResourceClaimSpec | None:
     """What the claim asks for, or will ask for once it is made."""
     if claim.claim is not None:
         return claim.claim.spec
     template = world.templates.get(claim.entry.template) if claim.entry.template is not None else None
     return template.spec.spec if template is not None else None
-
-
-def _parts(spec: ResourceClaimSpec) -> Iterator[ExactDeviceRequest | DeviceSubRequest]:
-    for request in spec.devices.requests:
-        yield from request.first_available
-        if request.exactly is not None:
-            yield request.exactly
 
 
 def _stakes(world: World, claims: Iterable[ObjectKey]) -> tuple[_Stake, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
+from dovetail.core.shares import FRESH, Standing
 from dovetail.errors import ClusterError, Conflict, DovetailError, NotLeading, Throttled
 from dovetail.services.metrics import Metrics
 from dovetail.services.picture import Key
@@ -38,6 +39,7 @@ class Desk:
         metrics: Metrics,
         patience: Callable[[Key], float] = lambda _: 0.0,
         on_failure: Callable[[Key, DovetailError], Awaitable[None]] | None = None,
+        standing: Callable[[str], Standing] = lambda _: FRESH,
     ) -> None:
         self._name = name
         self._serve = serve
@@ -48,7 +50,7 @@ class Desk:
         self._tasks: set[asyncio.Task[None]] = set()
         self._pauses: dict[Key, float] = {}
         self._told: dict[Key, tuple[type[DovetailError], float]] = {}
-        self.queue = Waiting(urgency, patience)
+        self.queue = Waiting(urgency, patience, standing=standing, workers=workers)
 
     def open(self, is_open: bool = True) -> None:
         """Begin, or pause: what is under way is finished either way."""

@@ -10,9 +10,10 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from time import monotonic
+from math import inf
+from time import monotonic, thread_time
 from typing import Any, TypeVar
 
 import structlog
@@ -20,9 +21,10 @@ import structlog
 from dovetail.api.kinds import CLAIM, POD
 from dovetail.api.pods import Pod
 from dovetail.core.budget import Budget
-from dovetail.core.decisions import Decision, Nothing, Place, Reserve
+from dovetail.core.decisions import Cut, Decision, Nothing, Place, Reserve
 from dovetail.core.generation import Step, steps_for
 from dovetail.core.planner import PlanSettings, plan_pod
+from dovetail.core.relevance import known_of
 from dovetail.core.world import Change as Meaning
 from dovetail.core.world import Effect, Problem, World
 from dovetail.services import claims
@@ -54,6 +56,10 @@ class Verdict:
     seconds: float = 0.0
     is_early: bool = False
     """Nothing was decided: a claim is being written for another pod, or it is not this pod's turn."""
+    is_brief: bool = False
+    """The decision was cut because it had less time than one may take."""
+    cpu_seconds: float = 0.0
+    """What the decision has cost the thread."""
 
 
 @dataclass(slots=True)
@@ -120,10 +126,17 @@ class Mind:
         self._drain_soon()
 
     async def decide(
-        self, key: Key, avoid: Collection[str], *, first: str = "", in_turn: bool = False
+        self,
+        key: Key,
+        avoid: Collection[str],
+        *,
+        first: str = "",
+        in_turn: bool = False,
+        cpu_seconds: float = inf,
     ) -> Verdict:
         """Decide about a pod, and assume what is going to be written; node `first`, if any, is tried first.
 
+        `cpu_seconds` is what the decision may cost, besides the limits that every decision has.
         With `in_turn` nothing is decided on news that the listener has not heard yet:
         they may be what a more urgent pod waits for.
         """
@@ -132,7 +145,7 @@ class Mind:
             lambda world: (
                 Verdict(Nothing(), is_early=True)
                 if in_turn and self._news != heard
-                else self._decide(world, key, avoid, first)
+                else self._decide(world, key, avoid, first, cpu_seconds)
             )
         )
 
@@ -210,11 +223,12 @@ class Mind:
         return self._show(letter.kind.name, letter.key, letter.after)
 
     def _show(self, kind: str, key: Key, body: Json | None) -> list[Meaning]:
+        before = known_of(self._world, kind, key)
         meaning = self._world.drop(kind, *key) if body is None else self._world.put(kind, body)
         problem = self._world.problems.get((kind, key))
         if problem is not None and body is not None and self._loop is not None:
             self._loop.call_soon_threadsafe(self._complain, problem, body)
-        return [meaning] if meaning is not None else []
+        return [replace(meaning, before=before)] if meaning is not None else []
 
     def _reconsider(self, change: Change) -> list[Meaning]:
         """The API server shows a claim that is being written: believe it once it is further than we are."""
@@ -234,24 +248,32 @@ class Mind:
         assumed = self._assumed.pop(key, None)
         return self._show(CLAIM.name, key, assumed.real) if assumed else []
 
-    def _decide(self, world: World, key: Key, avoid: Collection[str], first: str) -> Verdict:
+    def _decide(
+        self, world: World, key: Key, avoid: Collection[str], first: str, cpu_seconds: float
+    ) -> Verdict:
         raw = world.raw(POD.name, *key)
         if raw is None:
             return Verdict(Nothing())
         if self._is_being_written(raw):
             return Verdict(Nothing(), is_early=True)
-        started = self._clock()
+        started, began = self._clock(), thread_time()
         budget = Budget(
             self._limits.steps,
-            is_over=lambda: self._is_closed or self._clock() - started > self._limits.seconds,
+            is_over=lambda: (
+                self._is_closed
+                or thread_time() - began > cpu_seconds
+                or self._clock() - started > self._limits.seconds
+            ),
         )
         pod = Pod.parse(raw)
         if first:
             status = pod.status.model_copy(update={"nominated_node_name": first})
             pod = pod.model_copy(update={"status": status})
         decision = plan_pod(world, pod, settings=self._plan, budget=budget, avoid=avoid)
+        used = thread_time() - began
+        is_brief = isinstance(decision, Cut) and used > cpu_seconds
         planned_on = self._assume(world, raw, decision)
-        return Verdict(decision, planned_on, self._clock() - started)
+        return Verdict(decision, planned_on, self._clock() - started, is_brief=is_brief, cpu_seconds=used)
 
     def _is_being_written(self, pod: Mapping[str, Any]) -> bool:
         """Whether a claim of the pod is under way for another one: its version will have changed."""

@@ -18,7 +18,6 @@ class Notes:
     """Claims of which nobody knows whether they were written."""
     lacking_since: float | None = None
     """Since when claims of the pod have been missing, or nameless."""
-    cuts: int = 0
     warned: bool = False
     gave_way: bool = False
     unreserved_since: float | None = None

@@ -10,11 +10,13 @@ from dovetail.core.world import Change as Meaning
 from dovetail.core.world import Effect
 from dovetail.services import claims
 from dovetail.services.consumers import Consumers, is_of_interest, uses_of
+from dovetail.services.deciding import Deciding
 from dovetail.services.desk import Desk
 from dovetail.services.holdings import is_satisfied
 from dovetail.services.picture import Change, Json, Key, Picture, key_of
 from dovetail.services.release import Release, is_done
 from dovetail.services.retraction import Retraction
+from dovetail.services.searches import News
 from dovetail.services.serving import Serving
 from dovetail.services.waiting import Urgency
 
@@ -40,6 +42,7 @@ class Reconciler:
         pods: Desk,
         claims_desk: Desk,
         mappings: Callable[[], None],
+        deciding: Deciding,
     ) -> None:
         self._picture = picture
         self._consumers = consumers
@@ -49,6 +52,8 @@ class Reconciler:
         self._pods = pods
         self._claims = claims_desk
         self._mappings = mappings
+        self._searches = deciding.searches
+        self._news = News(deciding.searches, deciding.hear)
 
     def follow(self, change: Change) -> None:
         """Take in a change of the picture."""
@@ -69,8 +74,12 @@ class Reconciler:
                 self._mark_pods(self._consumers.of(kind, meaning.key))
             elif meaning.effect is Effect.CONSUMERS and kind is POD:
                 self._mark_pods(self._sharing_with(meaning.key))
-        if any(meaning.effect is Effect.EVERYONE for meaning in meanings):
-            self._pods.queue.mark_in_turn(tuple(self._serving.waiting))
+        news = [meaning for meaning in meanings if meaning.effect is Effect.EVERYONE]
+        if news:
+            # A pod whose search was cut comes back in its own time, or by what it could use.
+            cut = self._searches.cut
+            self._pods.queue.mark_in_turn([key for key in self._serving.waiting if key not in cut])
+            self._news.add(news)
 
     def look_at_everything(self) -> None:
         """After a start, a change of leadership or a long time: nothing rests on an event that got lost."""

@@ -26,12 +26,12 @@ from dovetail.services.attempts import REFUSED, Attempts, of_consumers, of_gate,
 from dovetail.services.avoidance import Avoidance
 from dovetail.services.clashes import Clashes, Device
 from dovetail.services.conditions import Conditions
+from dovetail.services.deciding import Deciding
 from dovetail.services.gates import is_gated, ungate
 from dovetail.services.gates_off import GatesOff
 from dovetail.services.generation import Generation
 from dovetail.services.metrics import Metrics
 from dovetail.services.mind import Mind, Verdict
-from dovetail.services.nominations import Nominations
 from dovetail.services.notebook import Notebook, Notes
 from dovetail.services.notices import Notices
 from dovetail.services.picture import Json, Key, Picture, key_of, version_of
@@ -48,9 +48,6 @@ CLAIMS_LATE_SECONDS = 10.0
 
 EARLY_PAUSE_SECONDS = 0.2
 """A claim that is being written for another pod is free again by then, and tells so itself before."""
-
-CUT_PAUSE_SECONDS = 5.0
-LONGEST_CUT_PAUSE_SECONDS = 300.0
 
 RESTORE_AFTER_SECONDS = 3.0
 """How long the reservation of a pod with a node is left to kube-controller-manager (G28, V-19)."""
@@ -79,7 +76,7 @@ class Tools:
     rereading: Rereading
     rivals: Rivals
     quarantine: Quarantine
-    nominations: Nominations
+    deciding: Deciding
     retraction: Retraction
     gates_off: GatesOff
     metrics: Metrics
@@ -116,6 +113,7 @@ class Serving:
             self.tools.avoidance,
             self.tools.retraction,
             self.tools.rivals,
+            self.tools.deciding.searches,
         ):
             part.forget(key)
 
@@ -125,6 +123,7 @@ class Serving:
         pod = self.tools.picture.find(POD, key)
         if pod is None or is_done(pod) or pod["metadata"].get("deletionTimestamp"):
             self._notebook.forget(key)
+            self.tools.deciding.searches.forget(key)
             return
         notes = self._notebook.about(key, pod)
         if self.tools.retraction.is_under_way(key):
@@ -181,21 +180,16 @@ class Serving:
             await self._served_already(key, pod, notes)
 
     async def _decide(self, key: Key, pod: Json, notes: Notes) -> None:
-        # Where kube-scheduler has made room for the pod, what spoke against the node is over (V-20).
-        nominated = self.tools.nominations.node(key)
-        avoided = self.tools.avoidance.nodes(key) - {nominated}
         # A pod lets others go first once: whatever keeps coming, then it is decided about.
         in_turn = bool(notes.waits_for) and not notes.gave_way
-        verdict = await self.tools.mind.decide(key, avoided, first=nominated, in_turn=in_turn)
+        verdict = await self.tools.deciding.decide(key, pod, in_turn=in_turn)
+        if verdict is None:
+            return
         notes.gave_way = verdict.is_early
         if verdict.is_early:
             self.look_again(key, EARLY_PAUSE_SECONDS)
             return
         decision = verdict.decision
-        self.tools.metrics.decisions.labels(type(decision).__name__).inc()
-        self.tools.metrics.decision_seconds.observe(verdict.seconds)
-        if not isinstance(decision, Cut):
-            notes.cuts = 0
         match decision:
             case Place() if unnamed := self._unnamed(pod, verdict):
                 self.tools.mind.withdraw(verdict.claims.keys())
@@ -215,10 +209,6 @@ class Serving:
                 self._warn_ungated(pod, notes)
                 await self._refuse(key, pod, notes, reason, sentence)
             case Cut(reason=reason, sentence=sentence):
-                notes.cuts += 1
-                self.look_again(
-                    key, min(CUT_PAUSE_SECONDS * 2 ** (notes.cuts - 1), LONGEST_CUT_PAUSE_SECONDS)
-                )
                 await self._tell(key, pod, notes, reason, sentence)
             case NotOurs() | Nothing():
                 await self._leave_alone(key, pod, notes)

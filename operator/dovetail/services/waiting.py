@@ -1,14 +1,28 @@
-"""Which pods are to be looked at next: the most urgent first, each once, none in a hot loop."""
+"""Which pods are to be looked at next: the most urgent first, each once, none in a hot loop.
+
+Namespaces share: how each stands is asked for anew at every choice, and none takes the last workers.
+"""
 
 import asyncio
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
+from dovetail.core.shares import FRESH, Standing
 from dovetail.services.picture import Key
 
 Urgency = tuple[int, str, str, str]
 """Sorts by priority (negated), creation time, namespace and name."""
+
+Place = tuple[int, int, str, str, str]
+"""Sorts pods of one namespace: by priority, what the pod itself has used, and age."""
+
+Rank = tuple[bool, int, int, int, str, str, str]
+"""Sorts pods of all namespaces: wasteful ones last, then by priority, use of the namespace, and as above."""
+
+CROWD = 3
+"""One namespace may keep so many workers busy for each one that is free: of 48 it never gets the last 12."""
 
 BURST = 8
 """How many looks a pod may have at once before it is slowed down to one per `PAUSE_SECONDS`."""
@@ -44,6 +58,16 @@ class Pacer:
         self._full_at.pop(key, None)
 
 
+def account_of(key: Key) -> str:
+    """Under which name is counted what a pod has used; that of a namespace has no slash."""
+    return "/".join(key)
+
+
+def rank_of(place: Place, standing: Standing) -> Rank:
+    """Where a pod stands among those of all namespaces."""
+    return (standing.is_wasteful, place[0], standing.level, *place[1:])
+
+
 class Waiting:
     """The pods to look at. It belongs to the event loop.
 
@@ -52,12 +76,24 @@ class Waiting:
     """
 
     def __init__(
-        self, urgency: Callable[[Key], Urgency], patience: Callable[[Key], float] = lambda _: 0.0
+        self,
+        urgency: Callable[[Key], Urgency],
+        patience: Callable[[Key], float] = lambda _: 0.0,
+        *,
+        standing: Callable[[str], Standing] = lambda _: FRESH,
+        workers: int = 1 << 16,
     ) -> None:
-        """`patience` says how many seconds a look may wait, so that one look serves several marks."""
+        """`patience` says how many seconds a look may wait, so that one look serves several marks.
+
+        `standing` says how a namespace, or one pod (`account_of`), stands;
+        `workers` is how many pods may be busy at a time.
+        """
         self._urgency = urgency
         self._patience = patience
-        self._heap: list[tuple[Urgency, Key]] = []
+        self._standing = standing
+        self._workers = workers
+        self._heaps: dict[str, list[tuple[Place, Key]]] = {}
+        self._crowds: Counter[str] = Counter()
         self._marked: set[Key] = set()
         self._busy: set[Key] = set()
         self._again: set[Key] = set()
@@ -75,6 +111,10 @@ class Waiting:
         """Nothing is marked or under way; timers do not count."""
         return not (self._marked or self._busy or self._again)
 
+    def rank(self, key: Key) -> Rank:
+        """Where the pod stands at this moment."""
+        return rank_of(self._place(key), self._standing(key[0]))
+
     def mark_in_turn(self, keys: Iterable[Key]) -> None:
         """Look at all these pods, in the order of their urgency: something that they wait for may be there.
 
@@ -84,7 +124,8 @@ class Waiting:
         until = asyncio.get_running_loop().time() + TURN_SECONDS
         for key in keys:
             if key in self._busy:
-                self._first[key] = until
+                # News that keeps coming does not make the others wait for ever.
+                self._first.setdefault(key, until)
             self.mark(key)
 
     def mark(self, key: Key) -> None:
@@ -130,22 +171,27 @@ class Waiting:
             with suppress(TimeoutError):
                 async with asyncio.timeout(turn):
                     await self._some.wait()
-        _, key = heapq.heappop(self._heap)
+        _, namespace = min(self._heads())
+        heap = self._heaps[namespace]
+        _, key = heapq.heappop(heap)
+        if not heap:
+            del self._heaps[namespace]
         self._marked.discard(key)
         self._busy.add(key)
+        self._crowds[namespace] += 1
         return key
 
     def put_back(self, key: Key) -> None:
         """The pod has not been served: it is still to be looked at."""
-        self._busy.discard(key)
+        self._leave(key)
         self._again.discard(key)
         self._push(key)
 
     def done(self, key: Key) -> None:
         """The pod has been served."""
-        self._busy.discard(key)
-        if self._first.pop(key, None) is not None:
-            self._some.set()
+        self._leave(key)
+        self._first.pop(key, None)
+        self._some.set()
         if key in self._again:
             self._again.discard(key)
             self.mark(key)
@@ -155,11 +201,29 @@ class Waiting:
 
         None where there is no pod: only a mark helps.
         """
-        if not self._heap:
+        best = min(self._heads(), default=None)
+        if best is None:
             return None
-        urgency, now = self._heap[0][0], asyncio.get_running_loop().time()
-        waits = (until - now for key, until in self._first.items() if self._urgency(key) < urgency)
+        now = asyncio.get_running_loop().time()
+        waits = (until - now for key, until in self._first.items() if self.rank(key) < best[0])
         return max(0.0, max(waits, default=0.0))
+
+    def _heads(self) -> Iterable[tuple[Rank, str]]:
+        """The most urgent pod of each namespace that may have one more worker."""
+        most = max(1, CROWD * (self._workers - len(self._busy) - 1))
+        for namespace, heap in self._heaps.items():
+            if self._crowds[namespace] < most:
+                yield rank_of(heap[0][0], self._standing(namespace)), namespace
+
+    def _place(self, key: Key) -> Place:
+        priority, created, namespace, name = self._urgency(key)
+        return (priority, self._standing(account_of(key)).level, created, namespace, name)
+
+    def _leave(self, key: Key) -> None:
+        self._busy.discard(key)
+        self._crowds[key[0]] -= 1
+        if self._crowds[key[0]] <= 0:
+            del self._crowds[key[0]]
 
     def _rest_of_hold(self, key: Key) -> float:
         until = self._held.get(key)
@@ -181,5 +245,5 @@ class Waiting:
 
     def _push(self, key: Key) -> None:
         self._marked.add(key)
-        heapq.heappush(self._heap, (self._urgency(key), key))
+        heapq.heappush(self._heaps.setdefault(key[0], []), (self._place(key), key))
         self._some.set()

@@ -12,6 +12,7 @@ from dovetail.cluster.pen import Pen
 from dovetail.cluster.reader import Reader
 from dovetail.cluster.wire import Wire
 from dovetail.core.planner import PlanSettings
+from dovetail.core.shares import Shares
 from dovetail.core.world import World
 from dovetail.services.attempts import Attempts
 from dovetail.services.avoidance import Avoidance
@@ -142,6 +143,11 @@ class Workbench:
     def rivals(self) -> Rivals:
         """How long a gate stays shut because of others."""
         return Rivals(mind=self.mind, suspects=self.suspects, rereading=self.rereading, clock=monotonic)
+
+    @cached_property
+    def shares(self) -> Shares:
+        """How much of the decisions' time each namespace has used."""
+        return Shares()
 
     @cached_property
     def nominations(self) -> Nominations:

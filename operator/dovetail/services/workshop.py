@@ -8,6 +8,7 @@ from dovetail.core.features import Features
 from dovetail.services.allocation import AllocationWriter
 from dovetail.services.clash_reports import ClashReports
 from dovetail.services.clocks import now_text
+from dovetail.services.deciding import Deciding
 from dovetail.services.desk import Desk
 from dovetail.services.dual_modes import DualModes
 from dovetail.services.gates_off import GatesOff
@@ -21,11 +22,13 @@ from dovetail.services.quarantine import Quarantine
 from dovetail.services.reconciler import Reconciler
 from dovetail.services.release import Release
 from dovetail.services.retraction import Retraction
+from dovetail.services.searches import Searches
 from dovetail.services.serving import Serving, Tools
 from dovetail.services.startup import examine, missing_rights
 from dovetail.services.survey import RESYNCS_PER_SURVEY, Survey
 from dovetail.services.takeback import TakeBack
-from dovetail.services.waiting import Urgency
+from dovetail.services.turns import Turns
+from dovetail.services.waiting import Rank, Urgency
 from dovetail.services.workbench import Workbench, lease_namespace
 
 RELEASERS = 4
@@ -179,7 +182,7 @@ class Workshop(Workbench):
             rereading=self.rereading,
             rivals=self.rivals,
             quarantine=self.quarantine,
-            nominations=self.nominations,
+            deciding=self.deciding,
             retraction=self.retraction,
             gates_off=self.gates_off,
             metrics=self.metrics,
@@ -187,6 +190,21 @@ class Workshop(Workbench):
             clock=monotonic,
         )
         return Serving(tools, look_again=self._look_again)
+
+    @cached_property
+    def deciding(self) -> Deciding:
+        """What asks for decisions."""
+        return Deciding(
+            mind=self.mind,
+            picture=self.picture,
+            avoidance=self.avoidance,
+            nominations=self.nominations,
+            searches=Searches(clock=monotonic, rank=self._rank, mark=self._look_now),
+            turns=Turns(self._rank),
+            shares=self.shares,
+            metrics=self.metrics,
+            clock=monotonic,
+        )
 
     @cached_property
     def reports(self) -> MappingReports:
@@ -231,6 +249,7 @@ class Workshop(Workbench):
             metrics=self.metrics,
             patience=self._patience,
             on_failure=self.serving.failed,
+            standing=lambda namespace: self.shares.standing(namespace, monotonic()),
         )
 
     @cached_property
@@ -256,6 +275,7 @@ class Workshop(Workbench):
             pods=self.pods,
             claims_desk=self.claims,
             mappings=self.reports.mark,
+            deciding=self.deciding,
         )
 
     def _restate(self) -> None:
@@ -272,6 +292,9 @@ class Workshop(Workbench):
 
     def _look_again(self, key: Key, seconds: float) -> None:
         self.pods.queue.mark_later(key, seconds)
+
+    def _rank(self, key: Key) -> Rank:
+        return self.pods.queue.rank(key)
 
     def _urgency(self, key: Key) -> Urgency:
         return self.reconciler.urgency(key)
