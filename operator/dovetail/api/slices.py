@@ -74,6 +74,28 @@ class CounterConsumption(Model):
     compatibility_groups: Listed[str] = ()
 
 
+class NodeAllocatableMapping(Model):
+    """Which amount of a node's resource a device stands for (KEP-5517)."""
+
+    capacity_key: str | None = None
+    capacity_multiplier: Amount | None = None
+    device_multiplier: Amount | None = None
+
+
+class NodeAllocatableOverhead(Model):
+    """What using a device costs of a node's resource."""
+
+    per_pod: Amount | None = None
+    per_container: Amount | None = None
+
+
+class NodeAllocatableResource(Model):
+    """What a device means for one resource of its node."""
+
+    mapping: NodeAllocatableMapping | None = None
+    overhead: NodeAllocatableOverhead | None = None
+
+
 class Device(Model):
     """One device of a slice."""
 
@@ -89,6 +111,7 @@ class Device(Model):
     binding_conditions: Listed[str] = ()
     binding_failure_conditions: Listed[str] = ()
     allow_multiple_allocations: bool | None = None
+    node_allocatable_resources: Mapped[NodeAllocatableResource] = {}
 
 
 class ResourceSliceSpec(Model):

@@ -8,35 +8,19 @@ from typing import Annotated
 
 import typer
 
+from dovetail.cli.feature_gates import read_features
 from dovetail.cli.gathering import listed
 from dovetail.cli.loading import Loaded, load
 from dovetail.cli.mapping_notes import mapping_notes
 from dovetail.cli.plan_report import as_json, outcome_of
 from dovetail.cli.plan_text import print_plan, print_troubles
 from dovetail.core.budget import Budget
-from dovetail.core.features import GATES, Features
 from dovetail.core.forecast import Forecast, forecast
 from dovetail.core.planner import PlanSettings
 from dovetail.services.settings import DualModeNodes
 
 FAILED = ("doesNotFit", "cut", "error")
 STEPS = 50_000_000
-
-WITHOUT_EFFECT = frozenset(
-    {
-        "DynamicResourceAllocation",
-        "DRAPartitionableDevicesType",
-        "DRAResourceClaimGranularStatusAuthorization",
-        "DRAResourcePoolStatus",
-        "DRASchedulerFilterTimeout",
-        "GenericWorkload",
-        "KubeletPodResourcesDynamicResources",
-        "KubeletPodResourcesGet",
-        "ResourceHealthStatus",
-        "TopologyAwareWorkloadScheduling",
-    }
-)
-"""Gates around devices that change nothing of what is planned here."""
 
 
 class Output(enum.StrEnum):
@@ -89,7 +73,7 @@ def plan(  # noqa: PLR0917 - typer passes options by name
     Exit status: 2 with any problem in the input, else 1 with any pod that does not fit or cannot be served
     as it is, else 0: that a pod waits for others (their gate, their scheduler, a mapping) is no failure.
     """
-    features = _features(feature_gates)
+    features, idle = read_features(feature_gates)
     loaded = load(
         paths,
         features,
@@ -104,11 +88,13 @@ def plan(  # noqa: PLR0917 - typer passes options by name
             json.dumps(as_json(forecasts, loaded.troubles, loaded.notes), indent=2, ensure_ascii=False)
         )
     else:
-        _print_text(loaded, forecasts, assumed)
+        _print_text(loaded, forecasts, assumed, idle)
     raise typer.Exit(_status(loaded, forecasts))
 
 
-def _print_text(loaded: Loaded, forecasts: list[Forecast], assumed: tuple[str, ...]) -> None:
+def _print_text(
+    loaded: Loaded, forecasts: list[Forecast], assumed: tuple[str, ...], idle: tuple[str, ...]
+) -> None:
     from rich.console import Console
 
     print_troubles(Console(stderr=True), loaded.troubles)
@@ -117,6 +103,8 @@ def _print_text(loaded: Loaded, forecasts: list[Forecast], assumed: tuple[str, .
         notes.append(
             f"only slices name these nodes, which are assumed to exist and be usable: {listed(assumed)}."
         )
+    if idle:
+        notes.append(f"these feature gates change nothing here: {listed(idle)}.")
     print_plan(Console(), forecasts, notes)
 
 
@@ -132,22 +120,3 @@ def _budgets(seconds: float) -> Callable[[], Budget]:
         return Budget(STEPS, lambda: time.monotonic() > end)
 
     return budget
-
-
-def _features(text: str) -> Features:
-    """The gates of 1.37 with those of the option; a wrong one is a wrong command line."""
-    gates: dict[str, bool] = {}
-    for part in filter(None, (piece.strip() for piece in text.split(","))):
-        name, equals, value = part.partition("=")
-        if not equals or value.lower() not in ("true", "false"):
-            raise typer.BadParameter(
-                f"{part!r}: GATE=true or GATE=false is expected", param_hint="--feature-gates"
-            )
-        if name in GATES:
-            gates[name] = value.lower() == "true"
-        elif name not in WITHOUT_EFFECT:
-            known = ", ".join(sorted(GATES))
-            raise typer.BadParameter(
-                f"unknown gate {name!r}; known are {known}", param_hint="--feature-gates"
-            )
-    return Features().with_gates(gates)

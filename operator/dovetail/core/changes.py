@@ -7,6 +7,7 @@ from typing import Any
 
 from dovetail.api.meta import KubernetesObject
 from dovetail.core.decisions import ObjectKey
+from dovetail.errors import ObjectInvalid
 
 
 class Effect(enum.Enum):
@@ -59,3 +60,11 @@ def same(before: KubernetesObject, after: KubernetesObject) -> bool:
 def _ageless(parsed: KubernetesObject) -> KubernetesObject:
     blank = parsed.metadata.model_copy(update={"resource_version": "", "generation": 0, "finalizers": ()})
     return parsed.model_copy(update={"metadata": blank})
+
+
+def parsed_as(model: type[KubernetesObject], body: Mapping[str, Any]) -> KubernetesObject:
+    """The object as it was read, as a model; raises `ObjectInvalid` where it is malformed or has no name."""
+    parsed = model.parse(body)
+    if not parsed.metadata.name:
+        raise ObjectInvalid(model.__name__, "?", "metadata.name: it has none")
+    return parsed

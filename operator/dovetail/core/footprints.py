@@ -1,6 +1,6 @@
 """What a pod takes of a node and asks of it, computed once when the pod is seen."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dovetail.api.meta import Model
 from dovetail.api.pods import Pod
@@ -51,6 +51,10 @@ class Footprint:
     def priority(self) -> int:
         """The pod's priority; 0 where it says nothing."""
         return self.pod.spec.priority or 0
+
+    def with_requests(self, requests: Amounts) -> "Footprint":
+        """The same pod with other requests."""
+        return replace(self, requests=requests, demand=tuple(sorted(requests.items())))
 
 
 def footprint_of(pod: Pod) -> Footprint:

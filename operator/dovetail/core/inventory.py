@@ -17,7 +17,7 @@ from dovetail.core.features import Features
 from dovetail.core.holdings import Hold
 from dovetail.core.offers import SKIP_FEATURE, Offers
 from dovetail.core.plugins import plugin_resources
-from dovetail.core.published import Reader
+from dovetail.core.published import OfferedDevice, Reader
 from dovetail.core.quantity import Quantity
 from dovetail.core.ranking import Candidates
 from dovetail.core.refusals import PoolCause
@@ -235,6 +235,12 @@ class Inventory:
             for pool in self.offers.pools.values()
             for device in pool.newest_devices()
         )
+
+    def device(self, key: DeviceKey) -> OfferedDevice | None:
+        """A device of a pool's newest generation, by its full name."""
+        pool = self.offers.pools.get(key.pool_key)
+        devices = pool.newest_devices() if pool is not None else ()
+        return next((device for device in devices if device.name == key.device), None)
 
     def holders(self, device: DeviceKey) -> tuple[Holder, ...]:
         """Who holds the device or shares of it, sorted."""

@@ -16,6 +16,8 @@ class NodeCause(enum.StrEnum):
     AFFINITY = "outside the pod's required node affinity"
     RESOURCES = "short of"
     PODS = "full of pods"
+    DEVICE_RESOURCES = "with devices that stand for an amount which nobody can tell"
+    POD_LEVEL = "unable to serve the pod within its own limits"
     CLAIM_ELSEWHERE = "out of reach of an allocated claim"
     POD_AFFINITY = "without the pods that the pod's required affinity asks for"
     POD_ANTI_AFFINITY = "with pods that the pod's required anti-affinity avoids"

@@ -1,9 +1,9 @@
 """What to do with one pod: the claims it needs together, on one node that it can use (design, section 2)."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from dovetail.api.claims import ResourceClaim
+from dovetail.api.claims import AllocationResult, ResourceClaim
 from dovetail.api.pods import Pod
 from dovetail.core import outcome
 from dovetail.core.allocator import place
@@ -33,9 +33,11 @@ from dovetail.core.extended import groups_of
 from dovetail.core.footprints import Footprint, footprint_of
 from dovetail.core.hints import constraint_hint, sharing_hint
 from dovetail.core.labels import only_node
-from dovetail.core.node_refusals import summarize
+from dovetail.core.node_refusals import NodeRefusal, summarize
+from dovetail.core.node_resources import demand_of, granted_to, is_mapped, refuse_pod, results_of
 from dovetail.core.obstacles import missing_claim, missing_mapping, obstacle, own_domains
 from dovetail.core.reasons import Reason
+from dovetail.core.resources import human, total_of
 from dovetail.core.world import World
 
 NO_CLAIM_OF_OURS = "None of the pod's claims is Dovetail's: its gate is removed."
@@ -58,6 +60,8 @@ class _Search:
     case: Case
     budget: Budget
     avoid: Collection[str]
+    short: dict[str, NodeRefusal] = field(default_factory=dict)
+    """Nodes that lack what the devices chosen there would take of them besides."""
 
 
 def plan_pod(
@@ -123,6 +127,8 @@ def _join_ungated(search: _Search) -> Decision:
     case = search.case
     if case.pod.spec.node_name or not case.unreserved:
         return Nothing()
+    if (taken := _taken_whole(search)) is not None:
+        return taken
     party = Party((_footprint(search, case.pod),), selectors_of(case.allocated))
     candidates = candidates_for(search.world, party)
     if candidates.usable or preemption_candidates(search.world, party, candidates.refused):
@@ -133,6 +139,8 @@ def _join_ungated(search: _Search) -> Decision:
 def _join(search: _Search) -> Decision:
     """All claims of ours have their devices: the pod joins them, if it can use a node that they leave."""
     case = search.case
+    if (taken := _taken_whole(search)) is not None:
+        return taken
     party = Party((_footprint(search, case.pod),), selectors_of(case.allocated))
     candidates = candidates_for(search.world, party, search.avoid)
     if not candidates.usable:
@@ -143,6 +151,23 @@ def _join(search: _Search) -> Decision:
         return _refusal(search, answer, candidates)
     node = candidates.usable[0] if len(candidates.usable) == 1 else case.tied_to
     return Reserve(tuple(claim.key for claim in case.unreserved), node)
+
+
+def _taken_whole(search: _Search) -> DoesNotFit | None:
+    """A claim that stands for a resource of its node belongs to one pod: kube-scheduler lets no other in."""
+    for claim in search.case.unreserved:
+        allocation = claim.status.allocation
+        if (
+            allocation is not None
+            and claim.status.reserved_for
+            and is_mapped(search.world.inventory, allocation.devices.results)
+        ):
+            return DoesNotFit(
+                Reason.CONSUMER_LIMIT,
+                f"Claim {claim.metadata.name!r} stands for cpu or memory of its node, and such a claim "
+                f"serves one pod: {claim.status.reserved_for[0].name!r} has it.",
+            )
+    return None
 
 
 def _place(search: _Search) -> Decision:
@@ -166,7 +191,7 @@ def _place_party(search: _Search, party: Party) -> Decision:
     if not isinstance(answer, outcome.Cut) and (
         nodes := preemption_candidates(search.world, party, candidates.refused)
     ):
-        by_force = _best_of(search, claims, nodes)
+        by_force = _best_of(search, claims, nodes, may_evict=True)
         if isinstance(by_force, outcome.Fits):
             return replace(_placed(search, own, by_force), preempts=True)
     return _refusal(search, answer, candidates) if answer is not None else _no_node(search, candidates)
@@ -199,22 +224,66 @@ def _place_claims(
 
 
 def _best_of(
-    search: _Search, claims: tuple[ResourceClaim, ...], nodes: tuple[str, ...]
+    search: _Search, claims: tuple[ResourceClaim, ...], nodes: tuple[str, ...], *, may_evict: bool = False
 ) -> outcome.Fits | outcome.DoesNotFit | outcome.Cut:
     """The best node by score, then by name, with what kube-scheduler will take for extended resources."""
     answers = [
-        place(
-            search.world.inventory,
-            claims if extended is None else (*claims, extended),
-            names,
-            budget=search.budget,
-        )
+        _best_within(search, claims if extended is None else (*claims, extended), names, may_evict=may_evict)
         for extended, names in groups_of(search.world, _footprint(search, search.case.pod), nodes)
     ]
     fitting = [answer for answer in answers if isinstance(answer, outcome.Fits)]
     if fitting:
         return min(fitting, key=lambda fits: (-fits.score, fits.node))
     return next((answer for answer in answers if isinstance(answer, outcome.Cut)), answers[0])
+
+
+def _best_within(
+    search: _Search, claims: tuple[ResourceClaim, ...], nodes: tuple[str, ...], *, may_evict: bool
+) -> outcome.Fits | outcome.DoesNotFit | outcome.Cut:
+    """The best of the nodes that have what the devices chosen there take of them besides.
+
+    Other devices of a node are not tried then: kube-scheduler does not either.
+    """
+    while nodes:
+        answer = place(search.world.inventory, claims, nodes, budget=search.budget)
+        if not isinstance(answer, outcome.Fits):
+            return answer
+        refusal = _refuse_devices(search, claims, answer, may_evict=may_evict)
+        if refusal is None:
+            return answer
+        search.short[answer.node] = refusal
+        search.budget.spend(len(nodes))
+        nodes = tuple(node for node in nodes if node != answer.node)
+    return outcome.DoesNotFit(())
+
+
+def _refuse_devices(
+    search: _Search, claims: tuple[ResourceClaim, ...], answer: outcome.Fits, *, may_evict: bool
+) -> NodeRefusal | None:
+    """Why the node cannot carry the pod with these devices."""
+    world, pod = search.world, search.case.pod
+    if not world.features.node_allocatable_resources:
+        return None
+    entries = world.claims_of_pod(pod)
+    chosen = {
+        claim.key: AllocationResult.model_validate(allocation.body).devices.results
+        for claim, allocation in zip(claims, answer.allocations, strict=True)
+    }
+    granted = granted_to(entries, chosen)
+    allocated = granted_to(entries, results_of(world.claims, entries))
+    if (refusal := refuse_pod(world.inventory, pod, (*granted, *allocated))) is not None:
+        return refusal
+    demand, state = demand_of(world.inventory, pod, granted), world.nodes.find(answer.node)
+    if not demand or state is None or may_evict:
+        return None
+    footprint = _footprint(search, pod)
+    wanted = total_of((footprint.requests, demand))
+    refusal = world.judge.refuse_amounts(state, wanted, without=(footprint,))
+    if refusal is None or refusal.resource not in demand:
+        return refusal
+    resource, part = refusal.resource, demand[refusal.resource]
+    detail = f"{human(resource, wanted[resource] - part)} + {human(resource, part)} for its devices"
+    return replace(refusal, detail=detail)
 
 
 def _parties(search: _Search) -> tuple[Party, Party | None]:
@@ -280,7 +349,7 @@ def _is_same(known: Pod, pod: Pod) -> bool:
 
 
 def _no_node(search: _Search, candidates: Candidates) -> DoesNotFit:
-    why = summarize(candidates.refused.values())
+    why = summarize({**candidates.refused, **search.short}.values())
     sentence = f"The pod can use no node: {why}." if why else "There is no node that the pod could use."
     return DoesNotFit(Reason.NO_NODE_USABLE, sentence + _elsewhere(search.case, candidates))
 
@@ -301,7 +370,9 @@ def _refusal(
 ) -> DoesNotFit | Cut:
     if isinstance(answer, outcome.Cut):
         return Cut(Reason.SEARCH_CUT, CUT)
-    why = summarize(candidates.refused.values())
+    if not answer.stories:
+        return _no_node(search, candidates)
+    why = summarize({**candidates.refused, **search.short}.values())
     others = f" Besides, {why}." if why else ""
     told = explain(answer)
     told += constraint_hint(search.case, told)

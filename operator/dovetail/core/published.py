@@ -14,6 +14,9 @@ from dovetail.api.slices import (
     Device,
     DeviceAttribute,
     DeviceCapacity,
+    NodeAllocatableMapping,
+    NodeAllocatableOverhead,
+    NodeAllocatableResource,
     ResourceSlice,
     ResourceSliceSpec,
 )
@@ -84,6 +87,25 @@ class Consumption:
         return (((self.counter_set, counter), amount) for counter, amount in self.amounts)
 
 
+@dataclass(frozen=True, slots=True)
+class NodeShare:
+    """What a device takes of one resource of its node, in billionths (KEP-5517)."""
+
+    resource: str
+    capacity_key: str = ""
+    """The capacity whose consumed amount, times `capacity_multiplier`, the device stands for; or none."""
+    capacity_multiplier: int = 0
+    device_multiplier: int = 0
+    """What the device stands for whatever is consumed."""
+    per_pod: int = 0
+    per_container: int = 0
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the device stands for the resource itself, or some of it."""
+        return bool(self.capacity_key or self.device_multiplier)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class OfferedDevice:
     """A device as a driver publishes it, without its pool: the same object for every equal slice."""
@@ -97,6 +119,7 @@ class OfferedDevice:
     binds_to_node: bool
     binding_conditions: tuple[str, ...]
     binding_failure_conditions: tuple[str, ...]
+    node_shares: tuple[NodeShare, ...]
 
     @property
     def name(self) -> str:
@@ -241,7 +264,25 @@ def _device(device: Device, driver: str) -> OfferedDevice:
         binds_to_node=bool(device.binds_to_node),
         binding_conditions=device.binding_conditions,
         binding_failure_conditions=device.binding_failure_conditions,
+        node_shares=tuple(_node_share(*each) for each in sorted(device.node_allocatable_resources.items())),
     )
+
+
+def _node_share(resource: str, given: NodeAllocatableResource) -> NodeShare:
+    mapping = given.mapping or NodeAllocatableMapping()
+    overhead = given.overhead or NodeAllocatableOverhead()
+    return NodeShare(
+        resource,
+        capacity_key=mapping.capacity_key or "",
+        capacity_multiplier=_billionths(mapping.capacity_multiplier),
+        device_multiplier=0 if mapping.capacity_key else _billionths(mapping.device_multiplier),
+        per_pod=_billionths(overhead.per_pod),
+        per_container=_billionths(overhead.per_container),
+    )
+
+
+def _billionths(amount: Amount | None) -> int:
+    return 0 if amount is None else Quantity.parse(amount).nano
 
 
 def _qualified(named: Mapping[str, T], driver: str) -> dict[str, T]:

@@ -34,6 +34,11 @@ def requests_of(pod: Pod) -> Amounts:
     return {resource: amount for resource, amount in total.items() if amount > 0}
 
 
+def requests_of_containers(pod: Pod) -> Amounts:
+    """What the containers take together, without overhead and without requests of the pod as a whole."""
+    return _of_containers(pod, _wanted)
+
+
 def allocatable_of(node: Node) -> Amounts:
     """What the node offers to pods; its capacity, where it does not say. Raises ValueError."""
     return read_amounts(node.status.allocatable or node.status.capacity)

@@ -20,7 +20,7 @@ from dovetail.api.pods import Pod
 from dovetail.api.slices import DeviceTaintRule, ResourceSlice
 from dovetail.core.affinity import has_anti_affinity
 from dovetail.core.attributes import Mappings
-from dovetail.core.changes import Change, Effect, Problem, key_in, same
+from dovetail.core.changes import Change, Effect, Problem, key_in, parsed_as, same
 from dovetail.core.decisions import ObjectKey
 from dovetail.core.extended import classes_by_resource
 from dovetail.core.features import Features
@@ -28,6 +28,7 @@ from dovetail.core.footprints import Footprint, footprint_of
 from dovetail.core.inventory import Inventory
 from dovetail.core.judging import Judge
 from dovetail.core.labels import only_node
+from dovetail.core.node_resources import charged, granted_to, results_of
 from dovetail.core.nodes import Hold, Home, NodeBook
 from dovetail.core.references import Entry, References, is_owned_by
 from dovetail.core.resources import read_amounts
@@ -117,7 +118,7 @@ class World:
             return None
         key = key_in(body)
         try:
-            effect = self._put(_parse(model, body))
+            effect = self._put(parsed_as(model, body))
         except ObjectInvalid as error:
             return self._refuse(kind, key, body, error.reason)
         except ValueError as error:
@@ -160,6 +161,8 @@ class World:
         self.features = features
         self.inventory.set_features(features)
         self._set_class_resources()
+        for pod in tuple(self.pods.values()):
+            self._put_pod(pod)
 
     def _put(self, parsed: KubernetesObject) -> Effect | None:
         match parsed:
@@ -182,8 +185,8 @@ class World:
         if before is not None:
             self._references.remove_pod(before)
         self.pods[pod.key] = pod
-        self.footprints[pod.key] = footprint
         self._references.add_pod(pod)
+        footprint = self.footprints[pod.key] = self._charged(footprint)
         if has_anti_affinity(pod):
             self.avoiders[pod.key] = None
         had = self.nodes.home_of(pod.key)
@@ -352,7 +355,16 @@ class World:
     def _settle_consumers(self, key: ObjectKey) -> None:
         """A claim changed: its pods may count on other nodes now."""
         for pod in self._references.consumers_of(key):
+            if self.features.node_allocatable_resources:
+                self.footprints[pod.key] = self._charged(footprint_of(pod))
             self.nodes.put_pod(self.footprints[pod.key], self._home(pod))
+
+    def _charged(self, footprint: Footprint) -> Footprint:
+        """The footprint with what the devices that the pod has take of its node."""
+        if not self.features.node_allocatable_resources:
+            return footprint
+        entries = self.claims_of_pod(footprint.pod)
+        return charged(self.inventory, footprint, granted_to(entries, results_of(self.claims, entries)))
 
     def _home(self, pod: Pod) -> Home | None:
         if pod.is_done:
@@ -381,13 +393,6 @@ class World:
         backed = classes_by_resource(self.others["DeviceClass"]) if self.features.extended_resource else {}
         self.class_of_resource = backed
         self.judge.set_class_resources(frozenset(backed))
-
-
-def _parse(model: type[KubernetesObject], body: Mapping[str, Any]) -> KubernetesObject:
-    parsed = model.parse(body)
-    if not parsed.metadata.name:
-        raise ObjectInvalid(model.__name__, "?", "metadata.name: it has none")
-    return parsed
 
 
 def _shares(pod: Pod) -> bool:
