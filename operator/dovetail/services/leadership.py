@@ -47,14 +47,17 @@ class Leadership:
         name: str,
         identity: str,
         seconds: float,
+        succeeds: Callable[[str], bool] = lambda _: False,
         clock: Callable[[], float] = monotonic,
     ) -> None:
+        """`succeeds` says whether a holder is known to be dead, so that this process goes on at once."""
         self._reader = reader
         self._pen = pen
         self._namespace = namespace
         self._name = name
         self.identity = identity
         self._seconds = seconds
+        self._succeeds = succeeds
         self._clock = clock
         self._deadline = float("-inf")
         self._observed: tuple[str, float] = ("", clock())
@@ -125,6 +128,9 @@ class Leadership:
         if seen != self._observed[0]:
             self._observed = (seen, self._clock())
         if holder in ("", self.identity):
+            return True
+        if self._succeeds(holder):
+            log.info("lease_inherited", predecessor=holder)
             return True
         lasts = float(spec.get("leaseDurationSeconds") or self._seconds)
         return self._clock() - self._observed[1] > lasts

@@ -99,6 +99,7 @@ class Operation:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if isinstance(parts.leadership, Leadership):
             await self._give_lease_back(parts.leadership)
+            parts.seat.leave()
         if self._runner is not None:
             await self._runner.cleanup()
         parts.mind.close()

@@ -94,6 +94,11 @@ class Settings(BaseSettings):
     lease_seconds: float = Field(
         15.0, ge=2, le=60, description="How long a Lease that is not renewed keeps others out."
     )
+    state_directory: str = Field(
+        "",
+        description="A directory that only the containers of this pod have (the chart's emptyDir): there a "
+        "restarted process proves that its predecessor is dead, and takes its Lease at once; empty for none.",
+    )
     listen: str = Field(
         "127.0.0.1:8080",
         description="Where /healthz, /readyz and /metrics are served, as host:port; empty for nowhere.",

@@ -2,7 +2,6 @@
 
 import os
 import socket
-import uuid
 from functools import cached_property
 from time import monotonic
 
@@ -32,6 +31,7 @@ from dovetail.services.notices import Notices
 from dovetail.services.picture import Picture
 from dovetail.services.rereading import Rereading
 from dovetail.services.rivals import Rivals
+from dovetail.services.seat import Seat
 from dovetail.services.settings import Settings
 from dovetail.services.startup import Cluster
 from dovetail.services.suspects import Suspects
@@ -65,8 +65,18 @@ class Workbench:
             pen=self.plain_pen,
             namespace=lease_namespace(self.settings),
             name=self.settings.lease_name,
-            identity=f"{os.environ.get('POD_NAME') or socket.gethostname()}_{uuid.uuid4()}",
+            identity=self.seat.identity,
             seconds=self.settings.lease_seconds,
+            succeeds=self.seat.succeeds,
+        )
+
+    @cached_property
+    def seat(self) -> Seat:
+        """Who this process is."""
+        return Seat(
+            pod=os.environ.get("POD_NAME") or socket.gethostname(),
+            pod_uid=os.environ.get("POD_UID", ""),
+            directory=self.settings.state_directory,
         )
 
     @cached_property
