@@ -65,6 +65,10 @@ chaos: $(STAMP) go-programs ## let everything come, go and die for DURATION seco
 fuzz-cel: $(STAMP) go-programs ## compare N random CEL expressions with cel-go (N=100000)
 	$(BIN)/python -m e2e.tests.differential --comparisons $(or $(N),100000)
 
+.PHONY: fuzz-hostile
+fuzz-hostile: $(STAMP) ## run N expressions that want to stop the operator, each under a budget of 0.2 s (N=100000 SEED=…)
+	$(BIN)/python -m tests.cel.hostile --count $(or $(N),100000) $(if $(SEED),--seed $(SEED))
+
 .PHONY: bench-e2e
 bench-e2e: $(STAMP) go-programs ## pods from create to bound, beside kube-scheduler alone (SIZES="100/400 500/1000" REPEAT=3 SOAK=5000)
 	$(BIN)/python -m bench.e2e $(if $(SIZES),--sizes $(SIZES)) $(if $(REPEAT),--repeat $(REPEAT) --native) --idle $(or $(IDLE),0) --soak $(or $(SOAK),0)

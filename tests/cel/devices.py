@@ -5,6 +5,9 @@ from dovetail.core.devices import DeviceView
 from dovetail.core.quantity import Quantity
 from dovetail.core.values import AttributeValue, DeviceKey, Kind, Scalar
 
+DOMAIN = "gpu.example.com"
+"""The driver of the device, and the domain of its attributes."""
+
 LISTS = Environment(list_type_attributes=True)
 OWN = Environment(list_type_attributes=True, own=True)
 

@@ -1,5 +1,6 @@
 """Size and depth are checked while the tree is built, and whatever is done with it is bounded."""
 
+import re
 import subprocess
 import sys
 import time
@@ -25,7 +26,8 @@ from tests.cel.devices import LISTS, OWN, derive, match
 def bound(depth: int, value: str, last: str, first: str = "1") -> str:
     """`cel.bind` so many times within each other; `v` in `value` is the variable before."""
     for level in range(depth, 0, -1):
-        last = f"cel.bind(v{level}, {value.replace('v', f'v{level - 1}')}, {last})"
+        inner = re.sub(r"\bv\b", f"v{level - 1}", value)
+        last = f"cel.bind(v{level}, {inner}, {last})"
     return f"cel.bind(v0, {first}, {last})"
 
 

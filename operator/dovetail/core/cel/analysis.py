@@ -5,9 +5,20 @@ from collections.abc import Mapping
 from typing import Final
 
 from dovetail.core.cel import chains
-from dovetail.core.cel.cost import LIMIT
 from dovetail.core.cel.macros import UNUSED
-from dovetail.core.cel.syntax import Call, Fold, Ident, ListExpr, Literal, Node, Select, children, walk
+from dovetail.core.cel.meter import LIMIT
+from dovetail.core.cel.syntax import (
+    Call,
+    Fold,
+    Ident,
+    ListExpr,
+    Literal,
+    Node,
+    Select,
+    StructExpr,
+    children,
+    walk,
+)
 from dovetail.core.cel.values import MISSING
 
 LONGEST_ATTRIBUTE: Final = 64
@@ -31,6 +42,7 @@ _GROWING: Final = frozenset(
         "sets.intersects",
         "validate",
         "cel.@mapInsert",
+        "strings.quote",
     )
 )
 """Functions whose result, or whose cost, can outgrow what goes in."""
@@ -45,6 +57,8 @@ def can_be_expensive(root: Node) -> bool:
     for node in walk(root):
         match node:
             case Fold() if node.variable != UNUSED:
+                return True
+            case StructExpr():
                 return True
             case Call() if node.function in _GROWING:
                 return True

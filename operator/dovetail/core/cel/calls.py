@@ -15,6 +15,8 @@ IN_SET: Final = frozenset((bool, float, int, str, Uint))
 def application(dispatch: Dispatch, runs: list[Run]) -> Run:
     """A call, for its number of arguments."""
     known = dispatch.known
+    if dispatch.spends:
+        return _spending_application(dispatch, runs)
     match runs:
         case [one]:
 
@@ -35,7 +37,24 @@ def application(dispatch: Dispatch, runs: list[Run]) -> Run:
 
             return binary
         case _:
-            return lambda frame: dispatch(*[run(frame) for run in runs])
+            return lambda frame: dispatch.apply(frame[METER], tuple([run(frame) for run in runs]))
+
+
+def _spending_application(dispatch: Dispatch, runs: list[Run]) -> Run:
+    """The same for a function that is given the meter."""
+    known = dispatch.known
+    if len(runs) != 2:
+        return lambda frame: dispatch.apply(frame[METER], tuple([run(frame) for run in runs]))
+    left, right = runs
+
+    def binary(frame: Frame) -> Any:
+        first, second = left(frame), right(frame)
+        run = known.get((type(first), type(second)))
+        if run is None:
+            run = dispatch.find((first, second))
+        return run(frame[METER], first, second)
+
+    return binary
 
 
 def metered_application(
@@ -47,7 +66,7 @@ def metered_application(
         values = evaluated(runs, frame)
         try:
             raise_first(values)
-            result = dispatch(*values)
+            result = dispatch.apply(frame[METER], values)
         except EvalError:
             frame[METER].charge(cost(values, None))
             raise
@@ -126,7 +145,7 @@ def comparison(left: Run, second: Piece, *, negated: bool) -> Run:
             value = left(frame)
             if type(value) is kind:
                 return bool((value == wanted) is not negated)
-            return verdict(equal(value, wanted), negated=negated)
+            return verdict(equal(value, wanted, frame[METER]), negated=negated)
 
         return short
-    return lambda frame: verdict(equal(left(frame), right(frame)), negated=negated)
+    return lambda frame: verdict(equal(left(frame), right(frame), frame[METER]), negated=negated)

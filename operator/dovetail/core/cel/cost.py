@@ -1,18 +1,15 @@
 """What an evaluation costs, in cel-go's units with Kubernetes' estimates: the same on every machine."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from dovetail.core.budget import Budget, BudgetSpent
 from dovetail.core.cel.library.formats import NamedFormat
 from dovetail.core.cel.library.urls import Url
+from dovetail.core.cel.meter import LIMIT
 from dovetail.core.cel.values import Aborted, CelMap, Cidr, CostExceeded, Ip, Optional
 from dovetail.core.quantity import Quantity
 from dovetail.core.semver import Semver
-
-LIMIT: Final = 1_000_000
-"""CELSelectorExpressionMaxCost: beyond it the evaluation is an error."""
 
 LIST: Final = 10
 """Building a list."""
@@ -25,24 +22,6 @@ STRUCT: Final = 40
 
 CallCost = Callable[[tuple[Any, ...], Any], int]
 """The cost of a call, from its arguments and its result."""
-
-
-class Meter:
-    """Adds up the cost of one evaluation, and lets a budget of time end it."""
-
-    __slots__ = ("budget", "cost")
-
-    def __init__(self, budget: Budget | None) -> None:
-        self.cost = 0
-        self.budget = budget
-
-    def charge(self, cost: int) -> None:
-        """Add to the cost; raises CostExceeded, or BudgetSpent when time is up."""
-        self.cost += cost
-        if self.cost > LIMIT:
-            raise CostExceeded
-        if self.budget is not None:
-            self.budget.spend()
 
 
 def size(value: Any) -> int:
@@ -63,20 +42,37 @@ def _size_inside(value: Any) -> int:
     return size(value)
 
 
-def _traversal(value: Any, steps: list[int]) -> int:
-    """The cost of looking at every part of a value."""
-    steps[0] -= 1
-    if steps[0] < 0:
-        raise BudgetSpent
-    if isinstance(value, str):
-        return int(len(value.encode()) * 0.1)
-    if isinstance(value, bytes):
-        return int(len(value) * 0.1)
-    if isinstance(value, list):
-        return sum(_traversal(item, steps) for item in value)
-    if isinstance(value, CelMap):
-        return sum(_traversal(key, steps) + _traversal(item, steps) for key, item in value.items())
-    return 1
+MOST_VISITS: Final = 100_000
+"""Lists and maps that a traversal looks into: within each other they can be more than any cost tells."""
+
+
+class _Traversal:
+    """Adds up the cost of looking at every part of a value."""
+
+    def __init__(self) -> None:
+        self.cost = 0
+        self._visits = MOST_VISITS
+
+    def add(self, value: Any) -> None:
+        """Raises CostExceeded as soon as the cost is beyond the limit, or where there are too many parts."""
+        if isinstance(value, str):
+            self.cost += int(len(value.encode()) * 0.1)
+        elif isinstance(value, bytes):
+            self.cost += int(len(value) * 0.1)
+        elif isinstance(value, list):
+            self._parts(value)
+        elif isinstance(value, CelMap):
+            self._parts(value.keys())
+            self._parts(value.entries.values())
+        else:
+            self.cost += 1
+
+    def _parts(self, values: Iterable[Any]) -> None:
+        self._visits -= 1
+        if self._visits < 0 or self.cost > LIMIT:
+            raise CostExceeded
+        for value in values:
+            self.add(value)
 
 
 def _tenth(*numbers: int) -> int:
@@ -84,7 +80,9 @@ def _tenth(*numbers: int) -> int:
 
 
 def _traverse(args: tuple[Any, ...], result: Any) -> int:
-    return _traversal(args[0], [LIMIT])
+    whole = _Traversal()
+    whole.add(args[0])
+    return whole.cost
 
 
 def _scan(args: tuple[Any, ...], result: Any) -> int:

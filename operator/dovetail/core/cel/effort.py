@@ -16,10 +16,10 @@ class TooLarge(ValueError):
 class Effort:
     """Counts the steps of compiling one expression, and takes them from the budget of the decision."""
 
-    __slots__ = ("_budget", "_left")
+    __slots__ = ("_left", "budget")
 
     def __init__(self, budget: Budget | None = None, steps: int = MAX_STEPS) -> None:
-        self._budget = budget
+        self.budget = budget
         self._left = steps
 
     def spend(self, steps: int = 1) -> None:
@@ -27,5 +27,5 @@ class Effort:
         self._left -= steps
         if self._left < 0:
             raise TooLarge("it is too large: checking it takes too many steps")
-        if self._budget is not None:
-            self._budget.spend(steps)
+        if self.budget is not None:
+            self.budget.spend(steps)

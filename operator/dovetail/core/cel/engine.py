@@ -7,11 +7,11 @@ from typing import Any, Final
 from dovetail.core.budget import Budget
 from dovetail.core.cel.analysis import can_be_expensive, reads
 from dovetail.core.cel.checker import check
-from dovetail.core.cel.cost import Meter
 from dovetail.core.cel.effort import Effort, TooLarge
 from dovetail.core.cel.environment import Scope, scope
-from dovetail.core.cel.faults import fault
+from dovetail.core.cel.faults import brief, fault
 from dovetail.core.cel.kinds import BOOL, INT, SEMVER, STRING, Type
+from dovetail.core.cel.meter import Meter
 from dovetail.core.cel.parser import parse
 from dovetail.core.cel.pieces import FIRST_VARIABLE, Run
 from dovetail.core.cel.planner import Planner
@@ -38,6 +38,11 @@ ROOM: Final = 100_000
 """Parts that the compiled expressions which are kept have together, each at least `LEAST_WEIGHT`."""
 
 LEAST_WEIGHT: Final = 25
+
+UNFORESEEN: Final = "the evaluation failed in a way that was not foreseen"
+
+MAX_DERIVED: Final = 20_000
+"""Characters and elements of a derived attribute together; the API allows a published one 64 of each."""
 
 _SCALARS: Final = (BOOL, INT, STRING, SEMVER)
 _KINDS: Final = {bool: Kind.BOOL, int: Kind.INT, str: Kind.STRING, Semver: Kind.VERSION}
@@ -90,6 +95,9 @@ class Program:
             return Failure(str(error), kind), meter.cost
         except (RecursionError, OverflowError) as error:
             return Failure(f"the evaluation went too far: {error}"), meter.cost
+        except (TypeError, ValueError, LookupError, AssertionError) as error:
+            # A mistake of ours, found by an expression that nobody thought of: it concerns that one alone.
+            return Failure(f"{UNFORESEEN}: {type(error).__name__}"), meter.cost
         return value, meter.cost
 
 
@@ -98,9 +106,9 @@ def _failure(error: EvalError) -> Failure:
         if len(error.path) == 3:
             of, domain, ident = error.path
             return Failure(str(error), FailureKind.MISSING, domain, ident, of)
-        return Failure(str(error), FailureKind.MISSING, "", str(error.key))
+        return Failure(str(error), FailureKind.MISSING, "", brief(str(error.key)))
     kind = FailureKind.TYPE if isinstance(error, NoSuchOverload) else FailureKind.OTHER
-    return Failure(str(error), kind)
+    return Failure(brief(str(error)), kind)
 
 
 def _as_bool(value: Any) -> bool | Failure:
@@ -118,10 +126,17 @@ def _plain(value: Any) -> Any:
     return value.name if type(value) is TypeValue else value
 
 
+_TOO_LARGE: Final = Failure(
+    f"a derived attribute cannot have more than {MAX_DERIVED} characters and elements", FailureKind.COST
+)
+
+
 def _as_attribute(value: Any) -> AttributeValue | Failure | None:
     is_list = isinstance(value, list)
     if is_list and not value:
         return None
+    if is_list and len(value) > MAX_DERIVED:
+        return _TOO_LARGE
     values = [_plain(item) for item in value] if is_list else [_plain(value)]
     kind = _KINDS.get(type(values[0]))
     if kind is None:
@@ -130,6 +145,8 @@ def _as_attribute(value: Any) -> AttributeValue | Failure | None:
     if any(type(item) is not type(values[0]) for item in values):
         return Failure("a derived attribute cannot be a list of different types", FailureKind.TYPE)
     scalars: list[Scalar] = [str(item) for item in values] if kind is Kind.VERSION else values
+    if sum(1 + len(item) for item in scalars if isinstance(item, str)) > MAX_DERIVED:
+        return _TOO_LARGE
     return AttributeValue(kind, tuple(scalars), is_list)
 
 

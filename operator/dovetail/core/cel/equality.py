@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from dovetail.core.budget import BudgetSpent
+from dovetail.core.cel.meter import Meter
 from dovetail.core.cel.times import Duration, Timestamp
 from dovetail.core.cel.values import (
     CelMap,
@@ -19,11 +19,13 @@ from dovetail.core.cel.values import (
 from dovetail.core.quantity import Quantity
 from dovetail.core.semver import Semver
 
-MAX_STEPS: Final = 2_000_000
-"""Pairs that one comparison may look at. Nested lists can hold more than any cost tells; then it is cut."""
-
 _NUMBERS: Final = frozenset((int, Uint, float))
 _PICKY: Final[set[type]] = {Semver, Quantity, Ip, Cidr}
+_WEIGHTS: Final[dict[type, Callable[[Any], int]]] = {
+    str: lambda text: len(text) >> 12,
+    bytes: lambda octets: len(octets) >> 12,
+    Semver: lambda version: len(version.prerelease) >> 3,
+}
 
 Verdict = bool | EvalError
 """Whether two values are equal; or, as a value, the error that asking is in cel-go."""
@@ -34,49 +36,44 @@ def picky(kind: type) -> None:
     _PICKY.add(kind)
 
 
-def equal(first: Any, second: Any) -> Verdict:
-    """Whether two values are equal. Raises only BudgetSpent."""
+def weighty(kind: type, weight: Callable[[Any], int]) -> None:
+    """Say how many steps comparing a value of this type takes."""
+    _WEIGHTS[kind] = weight
+
+
+def equal(first: Any, second: Any, meter: Meter) -> Verdict:
+    """Whether two values are equal. Raises only what the meter raises, which is told of every pair."""
     kind = type(first)
     if kind is type(second):
         if isinstance(first, (list, CelMap)):
-            return _equal_deep(first, second, Steps())
-        return _equal_alike(first, second)
-    return _equal_mixed(first, second, Steps())
+            return _equal_deep(first, second, meter)
+        return _equal_alike(first, second, meter)
+    return _equal_mixed(first, second, meter)
 
 
-def is_equal(first: Any, second: Any) -> bool:
+def is_equal(first: Any, second: Any, meter: Meter) -> bool:
     """Whether two values are equal, an error counting as no."""
-    return equal(first, second) is True
+    return equal(first, second, meter) is True
 
 
-class Steps:
-    """Counts the pairs that one comparison looks at."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, left: int = MAX_STEPS) -> None:
-        self.left = left
-
-    def take(self, steps: int) -> None:
-        """Spend some; raises BudgetSpent when none are left."""
-        self.left -= steps
-        if self.left < 0:
-            raise BudgetSpent
-
-
-def _equal_alike(first: Any, second: Any) -> Verdict:
-    if type(first) is Optional:
+def _equal_alike(first: Any, second: Any, meter: Meter) -> Verdict:
+    kind = type(first)
+    if kind is Optional:
+        meter.spend()
         if not (first.has_value and second.has_value):
             return bool(first.has_value == second.has_value)
-        return equal(first.value, second.value)
+        return equal(first.value, second.value, meter)
+    weight = _WEIGHTS.get(kind)
+    if weight is not None and (steps := weight(first)):
+        meter.spend(steps)
     return bool(first == second)
 
 
-def _equal_mixed(first: Any, second: Any, steps: Steps) -> Verdict:
+def _equal_mixed(first: Any, second: Any, meter: Meter) -> Verdict:
     if first is None or second is None:
         return False
     if isinstance(first, (list, CelMap)):
-        return _equal_deep(first, second, steps)
+        return _equal_deep(first, second, meter)
     if type(first) in _NUMBERS and type(second) in _NUMBERS:
         return _equal_numbers(first, second)
     return NoSuchOverload("no such overload: _==_") if type(first) in _PICKY else False
@@ -88,26 +85,30 @@ def _equal_numbers(first: float, second: float) -> bool:
     return first == second
 
 
-def _equal_deep(first: Any, second: Any, steps: Steps) -> Verdict:
+def _equal_deep(first: Any, second: Any, meter: Meter) -> Verdict:
     if isinstance(first, CelMap):
-        return isinstance(second, CelMap) and _equal_maps(first, second, steps)
-    return isinstance(second, list) and _equal_lists(first, second, steps)
+        return isinstance(second, CelMap) and _equal_maps(first, second, meter)
+    return isinstance(second, list) and _equal_lists(first, second, meter)
 
 
-def _equal_parts(first: Any, second: Any, steps: Steps) -> Verdict:
+def _equal_parts(first: Any, second: Any, meter: Meter) -> Verdict:
     if isinstance(first, (list, CelMap)):
-        return _equal_deep(first, second, steps)
-    return _equal_alike(first, second) if type(first) is type(second) else _equal_mixed(first, second, steps)
+        return _equal_deep(first, second, meter)
+    return (
+        _equal_alike(first, second, meter)
+        if type(first) is type(second)
+        else _equal_mixed(first, second, meter)
+    )
 
 
-def _equal_lists(first: list[Any], second: list[Any], steps: Steps) -> Verdict:
+def _equal_lists(first: list[Any], second: list[Any], meter: Meter) -> Verdict:
     """Elements that cannot be compared count as equal, unless the first list is the sum of two lists."""
     if len(first) != len(second):
         return False
-    steps.take(len(first))
+    meter.elements(len(first))
     problem: Verdict = True
     for mine, other in zip(first, second, strict=True):
-        verdict = _equal_parts(mine, other, steps)
+        verdict = _equal_parts(mine, other, meter)
         if verdict is False:
             return False
         if verdict is not True and problem is True and type(first) is Joined:
@@ -115,14 +116,14 @@ def _equal_lists(first: list[Any], second: list[Any], steps: Steps) -> Verdict:
     return problem
 
 
-def _equal_maps(first: CelMap, second: CelMap, steps: Steps) -> Verdict:
+def _equal_maps(first: CelMap, second: CelMap, meter: Meter) -> Verdict:
     """Values that cannot be compared count as equal."""
     if len(first) != len(second):
         return False
-    steps.take(len(first))
+    meter.elements(len(first))
     for key, mine in first.items():
         other = second.find(key)
-        if not second.has(key) or _equal_parts(mine, other, steps) is False:
+        if not second.has(key) or _equal_parts(mine, other, meter) is False:
             return False
     return True
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dovetail.core.cel.cost import Meter
+from dovetail.core.cel.meter import Meter
 from dovetail.core.cel.pieces import FIRST_VARIABLE, METER, Frame, Piece, Run
 from dovetail.core.cel.values import CelMap, EvalError, Growing
 
@@ -79,10 +79,18 @@ def plan_binding(slot: int, body: Run) -> Run:
 
     def bind(frame: Frame) -> Any:
         frame[slot] = UNREAD
-        value = body(frame)
-        return list(value) if type(value) is Growing else value
+        return _settled(body(frame), frame)
 
     return bind
+
+
+def _settled(value: Any, frame: Frame) -> Any:
+    """What a loop or a binding gives: a list that does not grow any more."""
+    if type(value) is not Growing:
+        return value
+    meter: Meter = frame[METER]
+    meter.build(len(value))
+    return list(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +114,7 @@ def plan_loop(parts: Loop, *, metered: bool) -> Run:
     goes_on = None if condition.constant is True else condition.run
 
     def loop(frame: Frame) -> Any:
-        values = items(over(frame))
+        values = items(over(frame), frame[METER])
         frame[accumulator] = UNREAD
         for item in values:
             assign(frame, item)
@@ -119,8 +127,7 @@ def plan_loop(parts: Loop, *, metered: bool) -> Run:
             if metered:
                 meter: Meter = frame[METER]
                 meter.charge(0)
-        value = result(frame)
-        return list(value) if type(value) is Growing else value
+        return _settled(result(frame), frame)
 
     return loop
 
@@ -148,17 +155,22 @@ def _assign_two(slots: list[int]) -> Callable[[Frame, Any], None]:
     return assign
 
 
-def _items(values: Any) -> Iterator[Any]:
+def _items(values: Any, meter: Meter) -> Iterator[Any]:
+    """The elements as they are now: what a loop does may add to the list."""
     if isinstance(values, list):
+        meter.build(len(values))
         return iter(list(values))
     if isinstance(values, CelMap):
+        meter.build(len(values))
         return iter(list(values.keys()))
     raise EvalError("this type cannot be the range of a comprehension")
 
 
-def _items_with_two(values: Any) -> Iterator[Any]:
+def _items_with_two(values: Any, meter: Meter) -> Iterator[Any]:
     if isinstance(values, list):
-        return iter(list(enumerate(values)))
+        meter.build(len(values))
+        return enumerate(list(values))
     if isinstance(values, CelMap):
-        return iter(list(values.items()))
+        meter.build(2 * len(values))
+        return zip(list(values.keys()), list(values.entries.values()), strict=True)
     raise EvalError("this type cannot be the range of a comprehension")

@@ -42,6 +42,7 @@ class Memory:
     """A bounded memory of results, safe to share between threads; `hits` and `misses` count.
 
     What is equal to an expression shares one result: 80,000 devices are a few dozen different ones.
+    `size` bounds how many results there are; a large one, and an expression, counts as several.
     When it is full it forgets everything and begins anew.
     """
 
@@ -113,15 +114,25 @@ class Memory:
 
     def _entry(self, entries: dict[Program, _Entry], program: Program) -> _Entry:
         entry = entries.get(program)
-        return entries.setdefault(program, _Entry(program)) if entry is None else entry
+        if entry is not None:
+            return entry
+        self._room(program.size)
+        return entries.setdefault(program, _Entry(program))
 
     def _keep(self, entry: _Entry, key: Any, result: Any) -> Any:
         self.misses += 1
-        self._room()
+        self._room(_weight(result))
         entry.results[key] = result
         return result
 
-    def _room(self) -> None:
-        self._kept += 1
+    def _room(self, weight: int = 1) -> None:
+        self._kept += weight
         if self._kept > self.size:
             self.forget()
+
+
+def _weight(result: Any) -> int:
+    if not isinstance(result, AttributeValue):
+        return 1
+    characters = sum(len(value) for value in result.values if isinstance(value, str))
+    return 1 + (characters >> 8) + (len(result.values) >> 3)

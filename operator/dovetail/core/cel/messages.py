@@ -19,6 +19,7 @@ from dovetail.core.cel.kinds import (
     list_of,
     map_of,
 )
+from dovetail.core.cel.meter import Meter
 from dovetail.core.cel.times import (
     SECOND,
     Duration,
@@ -93,8 +94,8 @@ def message_fields(name: str) -> Mapping[str, Type]:
     return by_kind.get(kind.kind) or {"value": Type(kind.kind, kind.name)}
 
 
-def build(name: str, fields: Mapping[str, Any]) -> Any:
-    """The value of a message with these fields; EvalError where there is none."""
+def build(name: str, fields: Mapping[str, Any], meter: Meter) -> Any:
+    """The value of a message with these fields; EvalError where there is none, and what the meter raises."""
     kind = MESSAGES.get(name)
     if kind is None or kind.kind == "any":
         raise EvalError(f"a message of type {name!r} has no value")
@@ -105,11 +106,11 @@ def build(name: str, fields: Mapping[str, Any]) -> Any:
         case "timestamp":
             return checked_timestamp(seconds + nanos // SECOND, nanos % SECOND)
         case "list":
-            return _json(fields.get("values", []))
+            return _json(fields.get("values", []), meter)
         case "map":
-            return _json(fields.get("fields", CelMap()))
+            return _json(fields.get("fields", CelMap()), meter)
         case "dyn":
-            return _json([*fields.values(), None][0]) if "null_value" not in fields else None
+            return _json([*fields.values(), None][0], meter) if "null_value" not in fields else None
         case _:
             return _wrapped(name, kind, fields)
 
@@ -121,17 +122,21 @@ def _wrapped(name: str, kind: Type, fields: Mapping[str, Any]) -> Any:
     return value
 
 
-def _json(value: Any) -> Any:
+def _json(value: Any, meter: Meter) -> Any:
     """The value as JSON holds it: numbers are doubles, large integers text."""
     if isinstance(value, list):
-        return [_json(item) for item in value]
+        meter.build(len(value), 40)
+        return [_json(item, meter) for item in value]
     if isinstance(value, CelMap):
+        meter.build(len(value), 300)
         if not all(type(key) is str for key in value.keys()):  # noqa: SIM118 - keys are decoded
             raise EvalError("a key of a message must be a string")
-        return CelMap((key, _json(item)) for key, item in value.items())
+        return CelMap((key, _json(item, meter)) for key, item in value.items())
     convert = _JSON.get(type(value))
     if convert is None:
         raise EvalError("a value of this type has no JSON")
+    if type(value) is bytes:
+        meter.build(2 * len(value), 1)
     return convert(value)
 
 

@@ -4,7 +4,7 @@ import math
 import re
 from typing import Final
 
-from dovetail.core.cel.values import LARGEST_INT, LARGEST_UINT, SMALLEST_INT, EvalError, Uint
+from dovetail.core.cel.values import LARGEST_INT, LARGEST_UINT, SMALLEST_INT, EvalError, Uint, shown
 
 _INT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _UINT: Final = re.compile(r"[0-9]+", re.ASCII)
@@ -52,16 +52,16 @@ def _plain(digits: str, exponent: int) -> str:
 
 def parse_int(text: str) -> int:
     """A decimal integer of 64 bits; EvalError otherwise."""
-    if _INT.fullmatch(text) and len(text) < 100 and SMALLEST_INT <= int(text) <= LARGEST_INT:
+    if len(text) < 100 and _INT.fullmatch(text) and SMALLEST_INT <= int(text) <= LARGEST_INT:
         return int(text)
-    raise EvalError(f"type conversion error: {text!r} is no int")
+    raise EvalError(f"type conversion error: {shown(text)} is no int")
 
 
 def parse_uint(text: str) -> Uint:
     """A decimal integer of 64 bits without a sign; EvalError otherwise."""
-    if _UINT.fullmatch(text) and len(text) < 100 and int(text) <= LARGEST_UINT:
+    if len(text) < 100 and _UINT.fullmatch(text) and int(text) <= LARGEST_UINT:
         return Uint(text)
-    raise EvalError(f"type conversion error: {text!r} is no uint")
+    raise EvalError(f"type conversion error: {shown(text)} is no uint")
 
 
 def parse_double(text: str) -> float:
@@ -75,7 +75,7 @@ def parse_double(text: str) -> float:
     elif _HEX.fullmatch(digits) and not _MISPLACED_IN_HEX.search(text):
         value = _hex(digits)
     if value is None or math.isinf(value):
-        raise EvalError(f"type conversion error: {text!r} is no double")
+        raise EvalError(f"type conversion error: {shown(text)} is no double")
     return value
 
 
@@ -92,7 +92,7 @@ def parse_bool(text: str) -> bool:
         return True
     if text in _FALSE:
         return False
-    raise EvalError(f"type conversion error: {text!r} is no bool")
+    raise EvalError(f"type conversion error: {shown(text)} is no bool")
 
 
 def double_to_int(value: float) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dovetail.core.cel.cost import Meter
+from dovetail.core.cel.meter import Meter
 from dovetail.core.cel.values import MISSING
 
 Frame = list[Any]

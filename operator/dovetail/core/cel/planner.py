@@ -25,6 +25,7 @@ from dovetail.core.cel.library.conversions import FOLDED
 from dovetail.core.cel.library.regexes import PATTERN_ARGUMENT, compile_pattern
 from dovetail.core.cel.logic import plan_conditional, plan_logic, plan_not, plan_not_strictly_false
 from dovetail.core.cel.macros import UNUSED
+from dovetail.core.cel.meter import Meter
 from dovetail.core.cel.pieces import METER, VIEW, Frame, Piece, Run, charged, constant
 from dovetail.core.cel.signatures import Dispatch
 from dovetail.core.cel.syntax import (
@@ -39,6 +40,7 @@ from dovetail.core.cel.syntax import (
     StructExpr,
 )
 from dovetail.core.cel.values import (
+    Aborted,
     CelMap,
     EvalError,
     NoSuchOverload,
@@ -160,7 +162,7 @@ class Planner:
                     found[field] = value
                 elif _optional(value).has_value:
                     found[field] = value.value
-            return messages.build(name, found)
+            return messages.build(name, found, frame[METER])
 
         return Piece(self.charge(build, STRUCT))
 
@@ -191,7 +193,9 @@ class Planner:
     def folded(self, node: Call, dispatch: Dispatch, argument: Piece) -> Piece:
         """A conversion of a constant: done at once, so that it fails at once."""
         try:
-            return constant(dispatch(argument.constant))
+            return constant(dispatch.apply(Meter(), (argument.constant,)))
+        except Aborted as error:
+            raise self.fail(node, str(error)) from error
         except EvalError as error:
             raise self.fail(node, str(error)) from error
 
@@ -201,7 +205,7 @@ class Planner:
         if position is None or position >= len(pieces) or not isinstance(pieces[position].constant, str):
             return
         try:
-            compile_pattern(pieces[position].constant)
+            compile_pattern(pieces[position].constant, Meter(self.effort.budget))
         except EvalError as error:
             raise self.fail(node.operands[position], str(error)) from error
 
@@ -229,7 +233,7 @@ class Planner:
             mine, other = evaluated([left, right], frame)
             frame[METER].charge(cost(mine, other))
             raise_first((mine, other))
-            return verdict(equal(mine, other), negated=negated)
+            return verdict(equal(mine, other, frame[METER]), negated=negated)
 
         return Piece(metered)
 

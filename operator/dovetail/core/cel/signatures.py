@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dovetail.core.cel.kinds import Type
+from dovetail.core.cel.meter import Meter
 from dovetail.core.cel.times import Duration, Timestamp
 from dovetail.core.cel.values import (
     CelMap,
@@ -24,6 +25,7 @@ from dovetail.core.quantity import Quantity
 from dovetail.core.semver import Semver
 
 Implementation = Callable[..., Any]
+"""What a form of a function does with values; one that `spends` is given the meter before them."""
 
 CLASSES: Final[dict[str, tuple[type, ...]]] = {
     "bool": (bool,),
@@ -74,6 +76,15 @@ class Overload:
     """False: the checker does not offer it, and only values of unknown type get there."""
     guarded: bool = True
     """False: it takes any values at run time, and judges them itself."""
+    spends: bool = False
+    """Its time, or what it builds, depends on the size of the values: `run` takes the meter first."""
+
+    def with_meter(self) -> Implementation:
+        """`run` with the meter as first argument, whether it spends or not."""
+        if self.spends:
+            return self.run
+        plain = self.run
+        return lambda meter, *values: plain(*values)
 
     def takes(self, values: tuple[Any, ...]) -> bool:
         """Whether these values may be passed: lists are judged by their first element, as in cel-go."""
@@ -124,25 +135,28 @@ class Function:
 class Dispatch:
     """Finds the form of a function for the values at hand, and remembers it by their classes."""
 
-    __slots__ = ("_overloads", "known", "name")
+    __slots__ = ("_overloads", "known", "name", "spends")
 
     def __init__(self, name: str, overloads: list[Overload]) -> None:
         self.name = name
+        self.spends = any(overload.spends for overload in overloads)
+        """Whether what `find` gives takes the meter before the values."""
         self._overloads = overloads
         self.known: dict[tuple[type, ...], Implementation] = {}
 
-    def __call__(self, *values: Any) -> Any:
+    def apply(self, meter: Meter, values: tuple[Any, ...]) -> Any:
         """Apply the form that takes these values; raises NoSuchOverload, and what the form raises."""
-        run = self.known.get(tuple(map(type, values)))
-        return run(*values) if run is not None else self.find(values)(*values)
+        run = self.known.get(tuple(map(type, values))) or self.find(values)
+        return run(meter, *values) if self.spends else run(*values)
 
     def find(self, values: tuple[Any, ...]) -> Implementation:
         """What to call; raises NoSuchOverload."""
         for overload in self._overloads:
             if overload.takes(values):
+                run = overload.with_meter() if self.spends else overload.run
                 if not any(other.looks_inside for other in self._overloads):
-                    self.known[tuple(map(type, values))] = overload.run
-                return overload.run
+                    self.known[tuple(map(type, values))] = run
+                return run
         names = ", ".join(map(type_name, values))
         raise NoSuchOverload(f"no such overload: {self.name}({names})")
 
@@ -163,9 +177,10 @@ class Library:
         run: Implementation,
         *,
         checked: bool = True,
+        spends: bool = False,
     ) -> None:
         """Enter a global function, or an operator."""
-        self.overloads.append(Overload(overload, name, params, result, run, checked=checked))
+        self.overloads.append(Overload(overload, name, params, result, run, checked=checked, spends=spends))
 
     def method(
         self,
@@ -176,6 +191,9 @@ class Library:
         run: Implementation,
         *,
         guarded: bool = True,
+        spends: bool = False,
     ) -> None:
         """Enter a function that is called on its first parameter."""
-        self.overloads.append(Overload(overload, name, params, result, run, is_member=True, guarded=guarded))
+        self.overloads.append(
+            Overload(overload, name, params, result, run, is_member=True, guarded=guarded, spends=spends)
+        )

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from dovetail.core.cel.values import LARGEST_INT, SMALLEST_INT, EvalError
+from dovetail.core.cel.values import LARGEST_INT, SMALLEST_INT, EvalError, shown
 
 SECOND: Final = 1_000_000_000
 
@@ -31,6 +31,9 @@ _TIMESTAMP: Final = re.compile(
 )
 _OFFSET: Final = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 _MOST_DIGITS: Final = 20
+
+LONGEST_ZONE: Final = 100
+"""Characters that the name of a time zone may have; the longest that there is has 32."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -132,14 +135,14 @@ def _leading_fraction(fraction: str) -> tuple[int, float]:
 
 
 def _bad_duration(text: str) -> EvalError:
-    return EvalError(f"{text!r} is no duration")
+    return EvalError(f"{shown(text)} is no duration")
 
 
 def parse_timestamp(text: str) -> Timestamp:
     """Read a moment in the form of RFC 3339; EvalError otherwise."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
-        raise EvalError(f"{text!r} is no timestamp")
+        raise EvalError(f"{shown(text)} is no timestamp")
     year, month, day, hour, minute, second = map(int, match.groups()[:6])
     fraction, sign, hours, minutes = match.groups(default="")[6:]
     if (
@@ -147,7 +150,7 @@ def parse_timestamp(text: str) -> Timestamp:
         or int(hours or 0) > 24
         or int(minutes or 0) > 59
     ):
-        raise EvalError(f"{text!r} is no timestamp")
+        raise EvalError(f"{shown(text)} is no timestamp")
     offset = (int(hours or 0) * 60 + int(minutes or 0)) * 60
     offset = -offset if sign == "-" else offset
     seconds = _days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset
@@ -230,11 +233,13 @@ def format_duration(duration: Duration) -> str:
 
 def local_seconds(moment: Timestamp, zone: str) -> int:
     """Seconds since 1970 on the clocks of a time zone (`Europe/Berlin`, `+02:00`); EvalError if unknown."""
+    if len(zone) > LONGEST_ZONE:
+        raise EvalError(f"{shown(zone)} is no time zone")
     if ":" not in zone:
         return moment.seconds + _zone_offset(moment.seconds, zone)
     hours, minutes = zone.split(":", 1)
     if not (_OFFSET.fullmatch(hours) and _OFFSET.fullmatch(minutes)):
-        raise EvalError(f"{zone!r} is no time zone")
+        raise EvalError(f"{shown(zone)} is no time zone")
     shift = int(hours) * 60 - int(minutes) if zone.startswith("-") else int(hours) * 60 + int(minutes)
     return moment.seconds + shift * 60
 
@@ -252,8 +257,8 @@ def _zone_offset(seconds: int, zone: str) -> int:
 @lru_cache(maxsize=64)
 def _zone(name: str) -> ZoneInfo:
     if name.startswith(("/", "\\")) or ".." in name:
-        raise EvalError(f"{name!r} is no time zone")
+        raise EvalError(f"{shown(name)} is no time zone")
     try:
         return ZoneInfo(name)
     except (ValueError, OSError, LookupError) as error:
-        raise EvalError(f"{name!r} is no time zone") from error
+        raise EvalError(f"{shown(name)} is no time zone") from error

@@ -8,6 +8,7 @@ from dovetail.core.cel.faults import fault
 from dovetail.core.cel.kinds import STRING, Type, is_equivalent, unwrap_optional
 from dovetail.core.cel.library.formatting import Clause, clauses
 from dovetail.core.cel.library.regexes import compile_pattern
+from dovetail.core.cel.meter import Meter
 from dovetail.core.cel.syntax import Call, ListExpr, Literal, MapExpr, Node, children
 from dovetail.core.cel.values import EvalError
 
@@ -50,7 +51,7 @@ def validate(expression: str, root: Node, effort: Effort | None = None) -> None:
         problem = None
         match node:
             case Call(function="matches"):
-                problem = _pattern(node)
+                problem = _pattern(node, effort)
             case Call(function="format"):
                 problem = _format(node)
             case ListExpr() if not in_format:
@@ -76,13 +77,13 @@ def _walk(root: Node) -> Iterator[tuple[Node, bool]]:
         waiting.extend((child, inside) for child in children(node))
 
 
-def _pattern(node: Call) -> Problem:
+def _pattern(node: Call, effort: Effort) -> Problem:
     """cel-go looks at the first argument, even where that is the text and not the pattern."""
     argument = node.args[0]
     if not isinstance(argument, Literal) or not isinstance(argument.value, str):
         return None
     try:
-        compile_pattern(argument.value)
+        compile_pattern(argument.value, Meter(effort.budget))
     except EvalError as error:
         return argument, f"invalid matches argument: {error}"
     return None

@@ -27,7 +27,7 @@ class NoSuchKey(EvalError):
     """A field, key or index is missing; `path` names what was read, where that is known."""
 
     def __init__(self, key: object, path: tuple[str, ...] = ()) -> None:
-        super().__init__(f"no such key: {key}")
+        super().__init__(f"no such key: {key if not isinstance(key, str) else key[:MOST_SHOWN]}")
         self.key = key
         self.path = path
 
@@ -41,10 +41,18 @@ class Aborted(Exception):
 
 
 class CostExceeded(Aborted):
-    """The evaluation costs more than Kubernetes allows."""
+    """The evaluation costs more than is allowed, by Kubernetes or by us."""
 
-    def __init__(self) -> None:
-        super().__init__("operation cancelled: actual cost limit exceeded")
+    def __init__(self, reason: str = "operation cancelled: actual cost limit exceeded") -> None:
+        super().__init__(reason)
+
+
+MOST_SHOWN: Final = 64
+
+
+def shown(text: str) -> str:
+    """A text as an error quotes it: the beginning is enough, and the whole may be a megabyte."""
+    return repr(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…")
 
 
 class Unhashable(Aborted):
@@ -133,7 +141,9 @@ class CelMap:
     def insert(self, key: Any, value: Any) -> None:
         """Add an entry in place; an existing key is an error."""
         if self.find(key) is not MISSING:
-            raise EvalError(f"insert failed: key {key} already exists")
+            # A key may be a list of lists of lists, too much to be written out.
+            said = f" {shown(key)}" if isinstance(key, str) else ""
+            raise EvalError(f"insert failed: key{said} already exists")
         self.entries[_encode(key)] = value
 
     def keys(self) -> Iterator[Any]:
@@ -201,6 +211,9 @@ MISSING: Final = Missing()
 UNHASHABLE: Final[set[type]] = {bytes, Semver}
 """Types whose values cel-go can neither key a map by nor look up in one: it is an error to try."""
 
+IDENTICAL: Final[set[type]] = {Quantity}
+"""Types whose values are the same key only if they are the same value, as lists and maps are."""
+
 _PLAIN_KEYS = (str, int)
 
 
@@ -211,8 +224,10 @@ def _encode(key: Any) -> Any:
         return key
     if kind in UNHASHABLE:
         raise Unhashable
-    if isinstance(key, (list, CelMap, Quantity)):
+    if isinstance(key, (list, CelMap)) or kind in IDENTICAL:
         return _ByIdentity(key)
+    if kind is Optional and key.has_value:
+        return _ByIdentity(Optional(key.value))  # equal to no other key, itself included
     return (kind, key)
 
 

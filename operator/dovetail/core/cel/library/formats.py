@@ -12,6 +12,7 @@ from dovetail.core.cel import equality
 from dovetail.core.cel.kinds import FORMAT, STRING, list_of, optional_of
 from dovetail.core.cel.library.formatting import quote
 from dovetail.core.cel.library.urls import parse_request
+from dovetail.core.cel.meter import Meter
 from dovetail.core.cel.signatures import Library, represent
 from dovetail.core.cel.times import is_day
 from dovetail.core.cel.values import NONE, UNHASHABLE, EvalError, Optional
@@ -181,7 +182,8 @@ FORMATS: Final[dict[str, NamedFormat]] = {
 }
 
 
-def _validate(wanted: NamedFormat, text: str) -> Optional:
+def _validate(meter: Meter, wanted: NamedFormat, text: str) -> Optional:
+    meter.read(text)
     problems = wanted.check(text)
     return Optional(problems) if problems else NONE
 
@@ -200,4 +202,6 @@ UNHASHABLE.add(NamedFormat)
 for _name in FORMATS:
     _constant(_name)
 LIBRARY.add("format.named", "format-named", (STRING,), optional_of(FORMAT), _named)
-LIBRARY.method("validate", "format-validate", (FORMAT, STRING), optional_of(list_of(STRING)), _validate)
+LIBRARY.method(
+    "validate", "format-validate", (FORMAT, STRING), optional_of(list_of(STRING)), _validate, spends=True
+)

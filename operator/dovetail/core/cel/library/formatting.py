@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dovetail.core.cel.library.conversions import decode
+from dovetail.core.cel.meter import Meter
 from dovetail.core.cel.numerals import format_double
 from dovetail.core.cel.signatures import type_name
 from dovetail.core.cel.times import Duration, Timestamp, format_duration, format_timestamp
@@ -17,9 +18,6 @@ MAX_PRECISION: Final = 100_000
 
 MAX_DIGITS: Final = 19
 """Digits that a precision may have."""
-
-MAX_PARTS: Final = 1_000_000
-"""Values that one clause may print: nested lists can hold more than any cost tells."""
 
 _CLAUSE: Final = re.compile(r"%(?:(%)|(\.([0-9]*))?(.)?)", re.DOTALL | re.ASCII)
 _SPECIAL: Final = ("NaN", "Infinity", "-Infinity")
@@ -64,38 +62,49 @@ def clauses(template: str) -> Iterator[str | Clause]:
     yield template[position:]
 
 
-def format_text(template: str, args: list[Any]) -> str:
+def format_text(meter: Meter, template: str, args: list[Any]) -> str:
     """The template with the arguments in place of its clauses; arguments left over are ignored."""
     parts: list[str] = []
     taken = 0
+    meter.characters(len(template))
+    size = 0
     for piece in clauses(template):
         if isinstance(piece, str):
             parts.append(piece)
             continue
+        meter.spend()
         if taken >= len(args):
             raise EvalError(f"index {taken} out of range")
-        parts.append(_VERBS[piece.verb](args[taken], piece.precision))
+        parts.append(_VERBS[piece.verb](args[taken], piece.precision, meter))
+        size += len(parts[-1])
+        meter.build(size, 0)
+        meter.holding(parts[-1])
         taken += 1
+    meter.build(size + len(template), 1)
     return "".join(parts)
 
 
 class _Writer:
-    """Prints one value, and bounds how many parts of it."""
+    """Prints one value, and tells the meter of every part of it."""
 
-    def __init__(self) -> None:
-        self.left = MAX_PARTS
+    def __init__(self, meter: Meter) -> None:
+        self.meter = meter
 
     def value(self, value: Any) -> str:
         """`%s` of a value."""
-        self.left -= 1
-        if self.left < 0:
-            raise CostExceeded
+        self.meter.spend()
         if isinstance(value, list):
-            return f"[{', '.join(self.part(item) for item in value)}]"
+            return self.enclosed("[", [self.part(item) for item in value], "]")
         if isinstance(value, CelMap):
             pairs = sorted((self.key(key), self.part(item)) for key, item in value.items())
-            return "{" + ", ".join(f"{key}:{item}" for key, item in pairs) + "}"
+            return self.enclosed("{", [f"{key}:{item}" for key, item in pairs], "}")
         return _scalar(value)
+
+    def enclosed(self, opening: str, parts: list[str], closing: str) -> str:
+        """Parts between brackets."""
+        self.meter.elements(len(parts))
+        self.meter.build(sum(map(len, parts)) + 2 * len(parts), 1)
+        return f"{opening}{', '.join(parts)}{closing}"
 
     def part(self, value: Any) -> str:
         """A value inside a list or a map."""
@@ -105,11 +114,15 @@ class _Writer:
         write = _PARTS.get(kind)
         if write is None:
             raise EvalError(f"no formatting function for {type_name(value)}")
+        if isinstance(value, (str, bytes)):
+            self.meter.build(4 * len(value), 1)
+            self.meter.spend(len(value) >> 4)
         return write(value)
 
     def key(self, key: Any) -> str:
         """A key of a map."""
         if type(key) is str:
+            self.meter.spend(len(key) >> 4)
             return quote(key)
         if type(key) in (bool, int, Uint):
             return _scalar(key)
@@ -156,29 +169,30 @@ def _unusual(value: float) -> str | None:
     return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
 
 
-def _bounded(precision: int) -> int:
+def _bounded(precision: int, meter: Meter) -> int:
     if precision > MAX_PRECISION:
         raise CostExceeded
+    meter.spend(precision >> 4)
     return precision
 
 
-def _string(value: Any, _: int) -> str:
-    return _Writer().value(value)
+def _string(value: Any, _: int, meter: Meter) -> str:
+    return _Writer(meter).value(value)
 
 
-def _decimal(value: Any, _: int) -> str:
+def _decimal(value: Any, _: int, __: Meter) -> str:
     if type(value) in (int, Uint):
         return str(int(value))
     raise EvalError(f"decimal clause can only be used on integers, was given {type_name(value)}")
 
 
-def _fixed(value: Any, precision: int) -> str:
+def _fixed(value: Any, precision: int, meter: Meter) -> str:
     number = _number(value, "fixed-point")
-    text = _unusual(number) or f"{abs(number):,.{_bounded(precision)}f}"
+    text = _unusual(number) or f"{abs(number):,.{_bounded(precision, meter)}f}"
     return f"-{text}" if number < 0 and not text.startswith("-") else text
 
 
-def _scientific(value: Any, precision: int) -> str:
+def _scientific(value: Any, precision: int, meter: Meter) -> str:
     """Six decimals always: what stands where the precision belongs is taken for the width."""
     number = _number(value, "scientific")
     text = _unusual(number)
@@ -187,10 +201,10 @@ def _scientific(value: Any, precision: int) -> str:
         superscript = f"{int(power):03d}" if int(power) < 0 else f"{int(power):02d}"
         text = f"{mantissa}\u00d710{superscript.translate(_SUPERSCRIPT)}"
         text = f"-{text}" if number < 0 else text
-    return text.rjust(_bounded(precision))
+    return text.rjust(_bounded(precision, meter))
 
 
-def _binary(value: Any, _: int) -> str:
+def _binary(value: Any, _: int, __: Meter) -> str:
     if type(value) is bool:
         return "1" if value else "0"
     if type(value) in (int, Uint):
@@ -198,16 +212,17 @@ def _binary(value: Any, _: int) -> str:
     raise EvalError(f"only integers and bools can be formatted as binary, was given {type_name(value)}")
 
 
-def _hex(value: Any, _: int) -> str:
+def _hex(value: Any, _: int, meter: Meter) -> str:
     if type(value) in (int, Uint):
         return format(int(value), "x")
     if type(value) in (str, bytes):
+        meter.build(2 * len(value), 1)
         octets: bytes = value.encode() if type(value) is str else value
         return octets.hex()
     raise EvalError(f"only integers, bytes and strings can be formatted as hex, was given {type_name(value)}")
 
 
-def _octal(value: Any, _: int) -> str:
+def _octal(value: Any, _: int, __: Meter) -> str:
     if type(value) in (int, Uint):
         return format(int(value), "o")
     raise EvalError(f"octal clause can only be used on integers, was given {type_name(value)}")
@@ -238,13 +253,13 @@ _PARTS: Final[dict[type, Callable[[Any], str]]] = {
 }
 """How plain values look inside a list or a map."""
 
-_VERBS: Final[dict[str, Callable[[Any, int], str]]] = {
+_VERBS: Final[dict[str, Callable[[Any, int, Meter], str]]] = {
     "s": _string,
     "d": _decimal,
     "f": _fixed,
     "e": _scientific,
     "b": _binary,
     "x": _hex,
-    "X": lambda value, precision: _hex(value, precision).upper(),
+    "X": lambda value, precision, meter: _hex(value, precision, meter).upper(),
     "o": _octal,
 }

@@ -5,8 +5,9 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
 from dovetail.core.cel.kinds import BOOL, CIDR, INT, IP, STRING
+from dovetail.core.cel.meter import Meter
 from dovetail.core.cel.signatures import Library
-from dovetail.core.cel.values import Cidr, EvalError, Ip
+from dovetail.core.cel.values import Cidr, EvalError, Ip, shown
 
 IPS: Final = Library("IP addresses")
 CIDRS: Final = Library("networks")
@@ -23,17 +24,19 @@ def _address(text: str) -> Address:
     try:
         address = ip_address(text)
     except ValueError as error:
-        raise EvalError(f"{text!r} is no IP address") from error
+        raise EvalError(f"{shown(text)} is no IP address") from error
     if isinstance(address, IPv6Address) and ("%" in text or int(address) >> 32 == int(_MAPPED) >> 32):
-        raise EvalError(f"{text!r} is not allowed: it has a zone, or maps IPv4")
+        raise EvalError(f"{shown(text)} is not allowed: it has a zone, or maps IPv4")
     return address
 
 
-def _ip(text: str) -> Ip:
+def _ip(meter: Meter, text: str) -> Ip:
+    meter.read(text)
     return Ip(_address(text))
 
 
-def _is_ip(text: str) -> bool:
+def _is_ip(meter: Meter, text: str) -> bool:
+    meter.read(text)
     try:
         _address(text)
     except EvalError:
@@ -41,7 +44,8 @@ def _is_ip(text: str) -> bool:
     return True
 
 
-def _is_canonical(text: str) -> bool:
+def _is_canonical(meter: Meter, text: str) -> bool:
+    meter.read(text)
     return str(_address(text)) == text
 
 
@@ -62,19 +66,20 @@ def _is_global_unicast(ip: Ip) -> bool:
     return not special and not _is_link_local_unicast(ip)
 
 
-def _cidr(text: str) -> Cidr:
+def _cidr(meter: Meter, text: str) -> Cidr:
+    meter.read(text)
     address_text, slash, bits = text.rpartition("/")
     if not slash or not _BITS.fullmatch(bits):
-        raise EvalError(f"{text!r} is no network")
+        raise EvalError(f"{shown(text)} is no network")
     address = _address(address_text)
     if int(bits) > address.max_prefixlen:
-        raise EvalError(f"{text!r} is no network: its prefix is too long")
+        raise EvalError(f"{shown(text)} is no network: its prefix is too long")
     return Cidr(address, int(bits))
 
 
-def _is_cidr(text: str) -> bool:
+def _is_cidr(meter: Meter, text: str) -> bool:
     try:
-        _cidr(text)
+        _cidr(meter, text)
     except EvalError:
         return False
     return True
@@ -102,9 +107,9 @@ def _masked(network: Cidr) -> Cidr:
 
 def _ips() -> None:
     add, method = IPS.add, IPS.method
-    add("ip", "string_to_ip", (STRING,), IP, _ip)
-    add("ip.isCanonical", "ip_is_canonical", (STRING,), BOOL, _is_canonical)
-    add("isIP", "is_ip", (STRING,), BOOL, _is_ip)
+    add("ip", "string_to_ip", (STRING,), IP, _ip, spends=True)
+    add("ip.isCanonical", "ip_is_canonical", (STRING,), BOOL, _is_canonical, spends=True)
+    add("isIP", "is_ip", (STRING,), BOOL, _is_ip, spends=True)
     add("string", "ip_to_string", (IP,), STRING, lambda ip: str(ip.address))
     method("family", "ip_family", (IP,), INT, lambda ip: ip.address.version)
     method("isUnspecified", "ip_is_unspecified", (IP,), BOOL, lambda ip: ip.address.is_unspecified)
@@ -116,11 +121,16 @@ def _ips() -> None:
 
 def _cidrs() -> None:
     add, method = CIDRS.add, CIDRS.method
-    add("cidr", "string_to_cidr", (STRING,), CIDR, _cidr)
-    add("isCIDR", "is_cidr", (STRING,), BOOL, _is_cidr)
+    add("cidr", "string_to_cidr", (STRING,), CIDR, _cidr, spends=True)
+    add("isCIDR", "is_cidr", (STRING,), BOOL, _is_cidr, spends=True)
     add("string", "cidr_to_string", (CIDR,), STRING, lambda network: f"{network.address}/{network.bits}")
     method(
-        "containsIP", "cidr_contains_ip_string", (CIDR, STRING), BOOL, lambda a, b: _contains_ip(a, _ip(b))
+        "containsIP",
+        "cidr_contains_ip_string",
+        (CIDR, STRING),
+        BOOL,
+        lambda meter, a, b: _contains_ip(a, _ip(meter, b)),
+        spends=True,
     )
     method("containsIP", "cidr_contains_ip_ip", (CIDR, IP), BOOL, _contains_ip)
     method(
@@ -128,7 +138,8 @@ def _cidrs() -> None:
         "cidr_contains_cidr_string",
         (CIDR, STRING),
         BOOL,
-        lambda a, b: _contains_cidr(a, _cidr(b)),
+        lambda meter, a, b: _contains_cidr(a, _cidr(meter, b)),
+        spends=True,
     )
     method("containsCIDR", "cidr_contains_cidr", (CIDR, CIDR), BOOL, _contains_cidr)
     method("ip", "cidr_ip", (CIDR,), IP, lambda network: Ip(network.address))

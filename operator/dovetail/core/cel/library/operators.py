@@ -20,6 +20,7 @@ from dovetail.core.cel.kinds import (
     optional_of,
     param,
 )
+from dovetail.core.cel.meter import MAX_SIZE, Meter
 from dovetail.core.cel.signatures import Library
 from dovetail.core.cel.times import SECOND, Duration, Timestamp
 from dovetail.core.cel.values import (
@@ -27,7 +28,6 @@ from dovetail.core.cel.values import (
     LARGEST_UINT,
     SMALLEST_INT,
     CelMap,
-    CostExceeded,
     EvalError,
     Growing,
     Joined,
@@ -36,8 +36,8 @@ from dovetail.core.cel.values import (
 
 LIBRARY: Final = Library("operators")
 
-MAX_SIZE: Final = 16_000_000
-"""Characters or elements that one value may have; far beyond, evaluation stops as too expensive."""
+SHORT: Final = 200
+"""A text that is shorter is not worth counting."""
 
 _A, _B = param("A"), param("B")
 _LIST, _MAP = list_of(_A), map_of(_A, _B)
@@ -104,22 +104,27 @@ def _uint_remainder(first: int, second: int) -> Uint:
     return Uint(int(first) % int(second))
 
 
-def add_lists(first: list[Any], second: list[Any]) -> list[Any]:
+def add_lists(meter: Meter, first: list[Any], second: list[Any]) -> list[Any]:
     """Two lists in one; the list that a loop builds grows in place."""
     if type(first) is Growing:
+        if len(first) + len(second) > MAX_SIZE:
+            meter.build(len(first) + len(second))
+        if len(second) > 1:
+            meter.build(len(second))
         first.extend(second)
         return first
     if not first or not second:
         return first or second
-    if len(first) + len(second) > MAX_SIZE:
-        raise CostExceeded
+    meter.build(len(first) + len(second))
     return Joined([*first, *second])
 
 
-def _add_strings(first: str, second: str) -> str:
-    if len(first) + len(second) > MAX_SIZE:
-        raise CostExceeded
-    return first + second
+def _add_texts(meter: Meter, first: Any, second: Any) -> Any:
+    size = len(first) + len(second)
+    if size < SHORT:
+        return first + second
+    meter.build(size, 0)
+    return meter.holding(first + second)
 
 
 def _difference(first: Timestamp, second: Timestamp) -> Duration:
@@ -127,8 +132,9 @@ def _difference(first: Timestamp, second: Timestamp) -> Duration:
     return Duration(_int(_int(seconds) + first.nanos - second.nanos))
 
 
-def _in_list(value: Any, values: list[Any]) -> bool:
-    return any(is_equal(value, element) for element in values)
+def _in_list(meter: Meter, value: Any, values: list[Any]) -> bool:
+    meter.elements(len(values))
+    return any(is_equal(value, element, meter) for element in values)
 
 
 def _in_map(value: Any, entries: CelMap) -> bool:
@@ -137,7 +143,7 @@ def _in_map(value: Any, entries: CelMap) -> bool:
 
 def _arithmetic() -> None:
     add = LIBRARY.add
-    add("_+_", "add_bytes", (BYTES, BYTES), BYTES, lambda a, b: a + b)
+    add("_+_", "add_bytes", (BYTES, BYTES), BYTES, _add_texts, spends=True)
     add("_+_", "add_double", (DOUBLE, DOUBLE), DOUBLE, lambda a, b: a + b)
     add(
         "_+_",
@@ -149,8 +155,8 @@ def _arithmetic() -> None:
     add("_+_", "add_duration_timestamp", (DURATION, TIMESTAMP), TIMESTAMP, lambda a, b: b.shifted(a))
     add("_+_", "add_timestamp_duration", (TIMESTAMP, DURATION), TIMESTAMP, lambda a, b: a.shifted(b))
     add("_+_", "add_int64", (INT, INT), INT, lambda a, b: _int(a + b))
-    add("_+_", "add_list", (_LIST, _LIST), _LIST, add_lists)
-    add("_+_", "add_string", (STRING, STRING), STRING, _add_strings)
+    add("_+_", "add_list", (_LIST, _LIST), _LIST, add_lists, spends=True)
+    add("_+_", "add_string", (STRING, STRING), STRING, _add_texts, spends=True)
     add("_+_", "add_uint64", (UINT, UINT), UINT, lambda a, b: _uint(int(a) + int(b)))
     add("_-_", "subtract_double", (DOUBLE, DOUBLE), DOUBLE, lambda a, b: a - b)
     add(
@@ -216,7 +222,7 @@ def _order() -> None:
 
 def _structure() -> None:
     add = LIBRARY.add
-    add("@in", "in_list", (_A, _LIST), BOOL, _in_list)
+    add("@in", "in_list", (_A, _LIST), BOOL, _in_list, spends=True)
     add("@in", "in_map", (_A, _MAP), BOOL, _in_map)
     for name, kind in (("bytes", BYTES), ("list", _LIST), ("map", _MAP), ("string", STRING)):
         add("size", f"size_{name}", (kind,), INT, len)

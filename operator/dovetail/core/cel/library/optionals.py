@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from dovetail.core.cel.kinds import BOOL, list_of, optional_of, param
+from dovetail.core.cel.meter import Meter
 from dovetail.core.cel.signatures import Library
 from dovetail.core.cel.times import Duration, Timestamp
 from dovetail.core.cel.values import NONE, CelMap, EvalError, NoSuchOverload, Optional
@@ -41,7 +42,9 @@ def _value(optional: Optional) -> Any:
     return optional.value
 
 
-def _unwrap(values: list[Any]) -> list[Any]:
+def _unwrap(meter: Meter, values: list[Any]) -> list[Any]:
+    meter.build(len(values))
+    meter.elements(len(values))
     if any(type(value) is not Optional for value in values):
         raise EvalError("a value of the list is not optional")
     return [value.value for value in values if value.has_value]
@@ -54,8 +57,8 @@ def _planned(*_: Any) -> Any:
 LIBRARY.add("optional.of", "optional_of", (_V,), _OPTIONAL, Optional)
 LIBRARY.add("optional.ofNonZeroValue", "optional_ofNonZeroValue", (_V,), _OPTIONAL, _of_non_zero)
 LIBRARY.add("optional.none", "optional_none", (), _OPTIONAL, lambda: NONE)
-LIBRARY.add("optional.unwrap", "optional_unwrap", (list_of(_OPTIONAL),), list_of(_V), _unwrap)
-LIBRARY.method("unwrapOpt", "optional_unwrapOpt", (list_of(_OPTIONAL),), list_of(_V), _unwrap)
+LIBRARY.add("optional.unwrap", "optional_unwrap", (list_of(_OPTIONAL),), list_of(_V), _unwrap, spends=True)
+LIBRARY.method("unwrapOpt", "optional_unwrapOpt", (list_of(_OPTIONAL),), list_of(_V), _unwrap, spends=True)
 LIBRARY.method("value", "optional_value", (_OPTIONAL,), _V, _value)
 LIBRARY.method("hasValue", "optional_hasValue", (_OPTIONAL,), BOOL, lambda optional: optional.has_value)
 LIBRARY.method("or", "optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL, _planned)

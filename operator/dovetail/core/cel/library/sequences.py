@@ -20,6 +20,7 @@ from dovetail.core.cel.kinds import (
     map_of,
     param,
 )
+from dovetail.core.cel.meter import Meter
 from dovetail.core.cel.signatures import Library, type_name
 from dovetail.core.cel.times import Duration
 from dovetail.core.cel.values import (
@@ -57,8 +58,9 @@ _COMPARABLE: Final[tuple[tuple[str, Type], ...]] = (
 )
 
 
-def _is_sorted(values: list[Any]) -> bool:
+def _is_sorted(meter: Meter, values: list[Any]) -> bool:
     """Neighbours without an order do not count as out of order."""
+    meter.elements(len(values))
     for value in values[:1]:
         _orderable(value)
     for first, second in pairwise(values):
@@ -83,8 +85,9 @@ def _orderable(value: Any) -> None:
 _ORDERABLE: Final = frozenset(kind.name for _, kind in _COMPARABLE)
 
 
-def _extreme(name: str, wanted: int) -> Callable[[list[Any]], Any]:
-    def extreme(values: list[Any]) -> Any:
+def _extreme(name: str, wanted: int) -> Callable[[Meter, list[Any]], Any]:
+    def extreme(meter: Meter, values: list[Any]) -> Any:
+        meter.elements(len(values))
         if not values:
             raise EvalError(f"{name} called on empty list")
         best = values[0]
@@ -105,8 +108,9 @@ def _differs(best: Any, value: Any, wanted: int) -> bool:
         return False
 
 
-def _sum(zero: Any, add: Callable[[Any, Any], Any]) -> Callable[[list[Any]], Any]:
-    def total(values: list[Any]) -> Any:
+def _sum(zero: Any, add: Callable[[Any, Any], Any]) -> Callable[[Meter, list[Any]], Any]:
+    def total(meter: Meter, values: list[Any]) -> Any:
+        meter.elements(len(values))
         result = zero
         for value in values:
             if type(value) is not type(zero):
@@ -129,27 +133,31 @@ def _add_uint(first: int, second: int) -> Uint:
     return Uint(int(first) + int(second))
 
 
-def _index_of(values: list[Any], wanted: Any) -> int:
-    return next((i for i, value in enumerate(values) if is_equal(value, wanted)), -1)
+def _index_of(meter: Meter, values: list[Any], wanted: Any) -> int:
+    meter.elements(len(values))
+    return next((i for i, value in enumerate(values) if is_equal(value, wanted, meter)), -1)
 
 
-def _last_index_of(values: list[Any], wanted: Any) -> int:
-    return next((i for i in range(len(values) - 1, -1, -1) if is_equal(values[i], wanted)), -1)
+def _last_index_of(meter: Meter, values: list[Any], wanted: Any) -> int:
+    meter.elements(len(values))
+    return next((i for i in range(len(values) - 1, -1, -1) if is_equal(values[i], wanted, meter)), -1)
 
 
-def _includes(target: Any, wanted: Any) -> bool:
+def _includes(meter: Meter, target: Any, wanted: Any) -> bool:
     if isinstance(target, list):
-        return any(is_equal(value, wanted) for value in target)
-    return is_equal(target, wanted)
+        meter.elements(len(target))
+        return any(is_equal(value, wanted, meter) for value in target)
+    return is_equal(target, wanted, meter)
 
 
-def _slice(values: list[Any], start: int, end: int) -> list[Any]:
+def _slice(meter: Meter, values: list[Any], start: int, end: int) -> list[Any]:
+    meter.build(max(0, end - start) if end <= len(values) else 0)
     if not 0 <= start <= end <= len(values):
         raise EvalError(f"cannot slice({start}, {end}), list has length {len(values)}")
     return values[start:end]
 
 
-def _flatten(values: Any, depth: int = 1) -> list[Any]:
+def _flatten(meter: Meter, values: Any, depth: int = 1) -> list[Any]:
     if not isinstance(values, list):
         raise NoSuchOverload("no such overload: flatten")
     if type(depth) is not int:
@@ -157,14 +165,23 @@ def _flatten(values: Any, depth: int = 1) -> list[Any]:
     if depth < 0:
         raise EvalError("level must be non-negative")
     flat: list[Any] = []
-    for value in values:
-        flat.extend(_flatten(value, depth - 1) if isinstance(value, list) and depth > 0 else (value,))
-        if len(flat) > MAX_RANGE:
-            raise CostExceeded
+    _flatten_into(flat, meter, values, depth)
     return flat
 
 
-def _sort_by(values: list[Any], keys: list[Any]) -> list[Any]:
+def _flatten_into(flat: list[Any], meter: Meter, values: list[Any], depth: int) -> None:
+    """Every list that is gone into is a step: those within each other may be more than their elements."""
+    meter.build(len(values))
+    for value in values:
+        if depth > 0 and isinstance(value, list):
+            _flatten_into(flat, meter, value, depth - 1)
+        else:
+            flat.append(value)
+
+
+def _sort_by(meter: Meter, values: list[Any], keys: list[Any]) -> list[Any]:
+    meter.build(len(values))
+    meter.spend(len(values) >> 1)
     if len(values) != len(keys):
         raise EvalError("sort keys and list differ in length")
     if not values:
@@ -182,40 +199,55 @@ def _sort_key(key: Any) -> Any:
     return key.instant if type_name(key) == TIMESTAMP.name else key
 
 
-def _distinct(values: list[Any]) -> list[Any]:
+def _distinct(meter: Meter, values: list[Any]) -> list[Any]:
     unique: list[Any] = []
     for value in values:
-        if not any(is_equal(value, other) for other in unique):
+        meter.elements(len(unique))
+        if not any(is_equal(value, other, meter) for other in unique):
             unique.append(value)
     return unique
 
 
-def _range(size: int) -> list[int]:
+def _range(meter: Meter, size: int) -> list[int]:
     if size < 0:
         raise EvalError(f"lists.range: size must be non-negative, got {size}")
     if size > MAX_RANGE:
         raise CostExceeded
+    meter.build(size, 40)
     return list(range(size))
 
 
-def _contains(values: list[Any], others: list[Any]) -> bool:
-    return all(any(is_equal(other, value) for value in values) for other in others)
+def _has(meter: Meter, values: list[Any], wanted: Any) -> bool:
+    meter.elements(len(values))
+    return any(is_equal(wanted, value, meter) for value in values)
 
 
-def _intersects(values: list[Any], others: list[Any]) -> bool:
-    return any(any(is_equal(value, other) for other in others) for value in values)
+def _contains(meter: Meter, values: list[Any], others: list[Any]) -> bool:
+    return all(_has(meter, values, other) for other in others)
 
 
-def _equivalent(values: list[Any], others: list[Any]) -> bool:
-    return _contains(values, others) and _contains(others, values)
+def _intersects(meter: Meter, values: list[Any], others: list[Any]) -> bool:
+    return any(_has(meter, others, value) for value in values)
 
 
-def _insert(target: CelMap, key: Any, value: Any) -> CelMap:
+def _equivalent(meter: Meter, values: list[Any], others: list[Any]) -> bool:
+    return _contains(meter, values, others) and _contains(meter, others, values)
+
+
+def _reversed(meter: Meter, values: list[Any]) -> list[Any]:
+    meter.build(len(values))
+    return values[::-1]
+
+
+def _insert(meter: Meter, target: CelMap, key: Any, value: Any) -> CelMap:
+    meter.build(1, 150)
     target.insert(key, value)
     return target
 
 
-def _insert_all(target: CelMap, more: CelMap) -> CelMap:
+def _insert_all(meter: Meter, target: CelMap, more: CelMap) -> CelMap:
+    meter.build(len(more), 150)
+    meter.elements(len(more))
     for key, value in more.items():
         target.insert(key, value)
     return target
@@ -230,43 +262,52 @@ def _kubernetes() -> None:
     )
     method = LISTS.method
     for name, kind in _COMPARABLE:
-        method("isSorted", f"list_{name}_is_sorted_bool", (list_of(kind),), BOOL, _is_sorted)
+        method("isSorted", f"list_{name}_is_sorted_bool", (list_of(kind),), BOOL, _is_sorted, spends=True)
     for name, kind, zero, add in sums:
-        method("sum", f"list_{name}_sum_{name}", (list_of(kind),), kind, _sum(zero, add))
+        method("sum", f"list_{name}_sum_{name}", (list_of(kind),), kind, _sum(zero, add), spends=True)
     for name, kind in _COMPARABLE:
-        method("max", f"list_{name}_max_{name}", (list_of(kind),), kind, _extreme("max", -1))
-        method("min", f"list_{name}_min_{name}", (list_of(kind),), kind, _extreme("min", 1))
-    method("indexOf", "list_a_index_of_int", (list_of(_A), _A), INT, _index_of)
-    method("lastIndexOf", "list_a_last_index_of_int", (list_of(_A), _A), INT, _last_index_of)
-    INCLUDES.method("includes", "list_includes_dyn_dyn", (DYN, DYN), BOOL, _includes)
+        method("max", f"list_{name}_max_{name}", (list_of(kind),), kind, _extreme("max", -1), spends=True)
+        method("min", f"list_{name}_min_{name}", (list_of(kind),), kind, _extreme("min", 1), spends=True)
+    method("indexOf", "list_a_index_of_int", (list_of(_A), _A), INT, _index_of, spends=True)
+    method("lastIndexOf", "list_a_last_index_of_int", (list_of(_A), _A), INT, _last_index_of, spends=True)
+    INCLUDES.method("includes", "list_includes_dyn_dyn", (DYN, DYN), BOOL, _includes, spends=True)
 
 
 def _extended() -> None:
     method = EXTENDED.method
-    method("slice", "list_slice", (_LIST, INT, INT), _LIST, _slice)
-    method("flatten", "list_flatten", (list_of(_LIST),), _LIST, _flatten, guarded=False)
-    method("flatten", "list_flatten_int", (list_of(DYN), INT), list_of(DYN), _flatten, guarded=False)
+    method("slice", "list_slice", (_LIST, INT, INT), _LIST, _slice, spends=True)
+    method("flatten", "list_flatten", (list_of(_LIST),), _LIST, _flatten, guarded=False, spends=True)
+    method(
+        "flatten", "list_flatten_int", (list_of(DYN), INT), list_of(DYN), _flatten, guarded=False, spends=True
+    )
     for _, kind in _COMPARABLE:
         overload = f"list_{kind.name}_sort"
-        method("sort", overload, (list_of(kind),), list_of(kind), lambda values: _sort_by(values, values))
+        method(
+            "sort",
+            overload,
+            (list_of(kind),),
+            list_of(kind),
+            lambda meter, values: _sort_by(meter, values, values),
+            spends=True,
+        )
     for _, kind in _COMPARABLE:
         overload = f"list_{kind.name}_sortByAssociatedKeys"
-        method("@sortByAssociatedKeys", overload, (_LIST, list_of(kind)), _LIST, _sort_by)
-    EXTENDED.add("lists.range", "lists_range", (INT,), list_of(INT), _range)
-    method("reverse", "list_reverse", (_LIST,), _LIST, lambda values: values[::-1])
-    method("distinct", "list_distinct", (_LIST,), _LIST, _distinct)
+        method("@sortByAssociatedKeys", overload, (_LIST, list_of(kind)), _LIST, _sort_by, spends=True)
+    EXTENDED.add("lists.range", "lists_range", (INT,), list_of(INT), _range, spends=True)
+    method("reverse", "list_reverse", (_LIST,), _LIST, _reversed, spends=True)
+    method("distinct", "list_distinct", (_LIST,), _LIST, _distinct, spends=True)
 
 
 def _sets() -> None:
     pair = (_LIST, _LIST)
-    SETS.add("sets.contains", "list_sets_contains_list", pair, BOOL, _contains)
-    SETS.add("sets.equivalent", "list_sets_equivalent_list", pair, BOOL, _equivalent)
-    SETS.add("sets.intersects", "list_sets_intersects_list", pair, BOOL, _intersects)
+    SETS.add("sets.contains", "list_sets_contains_list", pair, BOOL, _contains, spends=True)
+    SETS.add("sets.equivalent", "list_sets_equivalent_list", pair, BOOL, _equivalent, spends=True)
+    SETS.add("sets.intersects", "list_sets_intersects_list", pair, BOOL, _intersects, spends=True)
 
 
 def _loops() -> None:
-    LOOPS.add("cel.@mapInsert", "@mapInsert_map_key_value", (_MAP, _K, _V), _MAP, _insert)
-    LOOPS.add("cel.@mapInsert", "@mapInsert_map_map", (_MAP, _MAP), _MAP, _insert_all)
+    LOOPS.add("cel.@mapInsert", "@mapInsert_map_key_value", (_MAP, _K, _V), _MAP, _insert, spends=True)
+    LOOPS.add("cel.@mapInsert", "@mapInsert_map_map", (_MAP, _MAP), _MAP, _insert_all, spends=True)
 
 
 _kubernetes()

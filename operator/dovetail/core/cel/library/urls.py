@@ -9,8 +9,9 @@ from typing_extensions import override
 
 from dovetail.core.cel import equality
 from dovetail.core.cel.kinds import BOOL, STRING, URL, list_of, map_of
+from dovetail.core.cel.meter import Meter
 from dovetail.core.cel.signatures import Library, represent
-from dovetail.core.cel.values import CelMap, EvalError
+from dovetail.core.cel.values import IDENTICAL, CelMap, EvalError
 
 LIBRARY: Final = Library("URLs")
 
@@ -45,6 +46,11 @@ class Url:
     has_question_mark: bool = False
     fragment: str = ""
     omits_host: bool = False
+
+    @property
+    def length(self) -> int:
+        """Characters, about."""
+        return len(self.host) + len(self.path) + len(self.raw_path) + len(self.query) + len(self.opaque)
 
     @property
     def escaped_path(self) -> str:
@@ -228,7 +234,9 @@ def _host_and_port(url: Url) -> tuple[str, str]:
     return (host[1:-1] if host.startswith("[") and host.endswith("]") else host), port
 
 
-def _query(url: Url) -> CelMap:
+def _query(meter: Meter, url: Url) -> CelMap:
+    meter.build(len(url.query), 100)
+    meter.spend(len(url.query) >> 2)
     found: dict[str, list[str]] = {}
     parts = url.query.split("&")
     for part in parts if len(parts) <= MAX_QUERY else ():
@@ -243,12 +251,19 @@ def _query(url: Url) -> CelMap:
     return CelMap(found.items())
 
 
-def _url(text: str) -> Url:
+def _escaped_path(meter: Meter, url: Url) -> str:
+    meter.spend(1 + (url.length >> 3))
+    return url.escaped_path
+
+
+def _url(meter: Meter, text: str) -> Url:
+    meter.read(text)
     parse_request(text)
     return parse(text)
 
 
-def _is_url(text: str) -> bool:
+def _is_url(meter: Meter, text: str) -> bool:
+    meter.read(text)
     try:
         parse_request(text)
     except EvalError:
@@ -258,11 +273,13 @@ def _is_url(text: str) -> bool:
 
 represent(URL.name, Url)
 equality.picky(Url)
-LIBRARY.add("url", "string_to_url", (STRING,), URL, _url)
-LIBRARY.add("isURL", "is_url_string", (STRING,), BOOL, _is_url)
+IDENTICAL.add(Url)
+equality.weighty(Url, lambda url: 1 + (url.length >> 2))
+LIBRARY.add("url", "string_to_url", (STRING,), URL, _url, spends=True)
+LIBRARY.add("isURL", "is_url_string", (STRING,), BOOL, _is_url, spends=True)
 LIBRARY.method("getScheme", "url_get_scheme", (URL,), STRING, lambda url: url.scheme)
 LIBRARY.method("getHost", "url_get_host", (URL,), STRING, lambda url: url.host)
 LIBRARY.method("getHostname", "url_get_hostname", (URL,), STRING, lambda url: _host_and_port(url)[0])
 LIBRARY.method("getPort", "url_get_port", (URL,), STRING, lambda url: _host_and_port(url)[1])
-LIBRARY.method("getEscapedPath", "url_get_escaped_path", (URL,), STRING, lambda url: url.escaped_path)
-LIBRARY.method("getQuery", "url_get_query", (URL,), map_of(STRING, list_of(STRING)), _query)
+LIBRARY.method("getEscapedPath", "url_get_escaped_path", (URL,), STRING, _escaped_path, spends=True)
+LIBRARY.method("getQuery", "url_get_query", (URL,), map_of(STRING, list_of(STRING)), _query, spends=True)
