@@ -8,7 +8,7 @@ from dovetail.api.mappings import GATE
 from dovetail.api.pods import Pod
 from dovetail.core.labels import only_node
 from dovetail.core.ours import Ours, judge_claim
-from dovetail.core.references import Entry, State
+from dovetail.core.references import Entry, State, is_owned_by
 from dovetail.core.world import World
 
 NOBODYS = Ours(ours=False)
@@ -73,8 +73,21 @@ class Case:
         return next((node for node in nodes if node is not None), None)
 
     @property
+    def reserves_itself(self) -> bool:
+        """kube-scheduler makes the pod a consumer: it is a member of a PodGroup and has no node (T37-12)."""
+        return self.pod.spec.scheduling_group is not None and not self.pod.spec.node_name
+
+    @property
+    def to_reserve(self) -> tuple[ResourceClaim, ...]:
+        """The claims that Dovetail makes the pod a consumer of."""
+        return () if self.reserves_itself else self.unreserved
+
+    @property
     def unreserved(self) -> tuple[ResourceClaim, ...]:
-        """Allocated claims of ours that do not count this pod as consumer yet."""
+        """Allocated claims of ours that do not count this pod as consumer yet.
+
+        What was made for a pod that kube-scheduler reserves for is its own without that.
+        """
         return tuple(
             each.claim
             for each in self.claims
@@ -82,6 +95,7 @@ class Case:
             and each.claim is not None
             and each.is_allocated
             and not is_reserved(each.claim, self.pod)
+            and not (self.reserves_itself and is_owned_by(each.claim, self.pod))
         )
 
 

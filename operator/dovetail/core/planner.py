@@ -150,7 +150,7 @@ def _join(search: _Search) -> Decision:
     ):
         return _refusal(search, answer, candidates)
     node = candidates.usable[0] if len(candidates.usable) == 1 else case.tied_to
-    return Reserve(tuple(claim.key for claim in case.unreserved), node)
+    return Reserve(tuple(claim.key for claim in case.to_reserve), node)
 
 
 def _taken_whole(search: _Search) -> DoesNotFit | None:
@@ -205,7 +205,7 @@ def _placed(search: _Search, own: tuple[ResourceClaim, ...], answer: outcome.Fit
             Grant(claim.key, each.entry.name, allocation, each.whose.ours)
             for each, claim, allocation in zip(case.unallocated, own, answer.allocations, strict=False)
         ),
-        reserve=tuple(claim.key for claim in case.unreserved) if case.is_gated else (),
+        reserve=tuple(claim.key for claim in case.to_reserve) if case.is_gated else (),
         ungate=case.is_gated,
         score=answer.score,
     )

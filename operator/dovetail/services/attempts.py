@@ -89,7 +89,7 @@ def of_needs(picture: Picture, pod: Json) -> list[Subject]:
     for claim in claims_of(picture, pod):
         if not claims.is_allocated(claim):
             steps.append(of_claim(key_of(claim)))
-        elif uid not in claims.consumers(claim):
+        elif uid not in claims.consumers(claim) and not claims.reserves_itself(pod):
             steps.append(of_consumer(key_of(claim), key))
     return [of_gate(key), of_pod(key), *steps] if steps else [of_gate(key)]
 

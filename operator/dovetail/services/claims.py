@@ -57,20 +57,30 @@ def consumer(pod: Mapping[str, Any]) -> Json:
     return {"resource": "pods", "name": metadata["name"], "uid": metadata["uid"]}
 
 
+def reserves_itself(pod: Mapping[str, Any]) -> bool:
+    """Whether a reservation for the pod is left to kube-scheduler: a member of a PodGroup, without a node.
+
+    A group cycle takes a reservation away that it finds, and does not write it again; where it finds none,
+    it writes one before it binds (T37-11, T37-12). So an empty `reservedFor` says nothing about such a pod.
+    """
+    return bool(pod["spec"].get("schedulingGroup")) and not pod["spec"].get("nodeName")
+
+
 def status_with(
     claim: Mapping[str, Any], pod: Mapping[str, Any], *, allocation: Mapping[str, Any] | None, now: str
 ) -> Json:
-    """The claim's status with the pod as consumer and, where given, with an allocation.
+    """The claim's status with the pod as consumer, and, where given, with an allocation.
 
+    A pod that `reserves_itself` becomes no consumer.
     Everything else in the status stays as it was read (A7).
     """
     status = dict(claim.get("status") or {})
     if allocation is not None:
         status["allocation"] = {**allocation, "allocationTimestamp": now}
     reserved = list(status.get("reservedFor") or ())
-    if pod["metadata"]["uid"] not in {entry["uid"] for entry in reserved}:
+    if not reserves_itself(pod) and pod["metadata"]["uid"] not in {entry["uid"] for entry in reserved}:
         reserved.append(consumer(pod))
-    return status | {"reservedFor": reserved}
+    return status | {"reservedFor": reserved} if reserved else status
 
 
 def status_without(claim: Mapping[str, Any], uids: frozenset[str], *, keep_allocation: bool) -> Json:

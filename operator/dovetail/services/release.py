@@ -1,6 +1,6 @@
 """Freeing the claims of pods that are done, where kube-controller-manager does not (L1-L22, L30-L34)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import structlog
@@ -21,6 +21,8 @@ class Release:
     """Brings one claim at a time to where its consumers allow it to be.
 
     In mode `auto` a claim is left alone as long as somebody else changes it within the grace time.
+    A claim that Dovetail allocated for a pod that went before it was reserved is nobody else's business:
+    kube-controller-manager frees only what somebody had reserved, so that this is done in every mode.
     """
 
     def __init__(
@@ -29,6 +31,7 @@ class Release:
         pen: Pen,
         reader: Reader,
         picture: Picture,
+        users: Callable[[Key], Iterable[Key]],
         mode: Mode,
         grace_seconds: float,
         clock: Callable[[], float],
@@ -36,6 +39,7 @@ class Release:
         self._pen = pen
         self._reader = reader
         self._picture = picture
+        self._users = users
         self._mode = mode
         self._grace = grace_seconds
         self._clock = clock
@@ -79,14 +83,30 @@ class Release:
 
     def is_due(self, claim: Json) -> bool:
         """Whether there is anything to do for a claim, as far as the picture shows."""
-        if self._mode == "never" or EXTENDED_RESOURCE_CLAIM in (claim["metadata"].get("annotations") or {}):
+        if EXTENDED_RESOURCE_CLAIM in (claim["metadata"].get("annotations") or {}):
             return False
+        if self._mode == "never":
+            return self._is_abandoned(claim)
         entries = _entries(claim)
         if any(self._seems_done(claim, entry) for entry in entries):
             return True
         if entries:
             return False
-        return self._is_dying(claim) or self._owner_is_done(claim)
+        return self._is_dying(claim) or self._owner_is_done(claim) or self._is_abandoned(claim)
+
+    def _is_abandoned(self, claim: Json) -> bool:
+        """A claim that a person made: Dovetail gave it devices, nobody reserved it, no pod is left for it."""
+        return (
+            claims.is_allocated(claim)
+            and claims.is_written_by_us(claim)
+            and not _entries(claim)
+            and claims.controller_of(claim) is None
+            and not any(self._is_alive(user) for user in self._users(key_of(claim)))
+        )
+
+    def _is_alive(self, key: Key) -> bool:
+        pod = self._picture.find(POD, key)
+        return pod is not None and not is_done(pod)
 
     def _seems_done(self, claim: Json, entry: Mapping[str, Any]) -> bool:
         if not _is_pod(entry):
@@ -110,7 +130,7 @@ class Release:
         claim = await self._unreserve(claim)
         if _entries(claim):
             return
-        if self._is_dying(claim):
+        if self._is_dying(claim) or self._is_abandoned(claim):
             claim = await self._deallocate(claim)
         if claims.is_protected(claim) and not claims.is_allocated(claim):
             await self._unprotect(claim)

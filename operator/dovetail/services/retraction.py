@@ -16,7 +16,7 @@ from dovetail.services.gates import is_gated
 from dovetail.services.holdings import claims_of, is_bound
 from dovetail.services.metrics import Metrics
 from dovetail.services.notices import Notices
-from dovetail.services.picture import Json, Key, Picture
+from dovetail.services.picture import Json, Key, Picture, key_of
 from dovetail.services.release import is_done
 from dovetail.services.takeback import TakeBack
 
@@ -51,6 +51,7 @@ class Retraction:
         metrics: Metrics,
         patience_seconds: float,
         clock: Callable[[], float],
+        users: Callable[[Key], Iterable[Key]],
         served_again: Callable[[Key], None],
     ) -> None:
         self._takeback = takeback
@@ -62,6 +63,7 @@ class Retraction:
         self._metrics = metrics
         self._patience = patience_seconds
         self._clock = clock
+        self._users = users
         self._served_again = served_again
         self._stuck_since: dict[Key, tuple[str, float]] = {}
         self._under_way: dict[Key, asyncio.Task[None]] = {}
@@ -110,7 +112,7 @@ class Retraction:
 
     async def now(self, key: Key, pod: Json, held: Iterable[Json], *, cause: str) -> bool:
         """Take back at once those of the claims that a gated pod has for itself; False where it has none."""
-        sole = _sole(pod, held)
+        sole = self.sole(pod, held)
         if not sole:
             return False
         taken = await self._takeback.take_back(pod, sole)
@@ -167,23 +169,34 @@ class Retraction:
             log.warning("not_taken_back", pod="/".join(key), error=str(error))
 
     def _sole_claims(self, pod: Json) -> list[Json]:
-        return _sole(pod, claims_of(self._picture, pod))
+        return self.sole(pod, claims_of(self._picture, pod))
+
+    def sole(self, pod: Json, held: Iterable[Json]) -> list[Json]:
+        """The allocated claims that Dovetail wrote and that no other pod counts on."""
+        return [
+            claim
+            for claim in held
+            if claims.is_allocated(claim)
+            and claims.is_written_by_us(claim)
+            and claims.consumers(claim) <= {pod["metadata"]["uid"]}
+            and not any(self._counts_on(other, pod) for other in self._users(key_of(claim)))
+        ]
+
+    def _counts_on(self, other: Key, pod: Json) -> bool:
+        """Another pod that may be on its way to its node without a reservation."""
+        body = self._picture.find(POD, other)
+        return (
+            body is not None
+            and body["metadata"]["uid"] != pod["metadata"]["uid"]
+            and claims.reserves_itself(body)
+            and not is_gated(body)
+            and not is_done(body)
+        )
 
     @staticmethod
     def _is_stuck(pod: Json) -> bool:
         condition = _scheduled(pod)
         return condition.get("status") == "False" and condition.get("reason") == UNSCHEDULABLE
-
-
-def _sole(pod: Json, held: Iterable[Json]) -> list[Json]:
-    """The allocated claims that Dovetail wrote and that no other pod uses."""
-    return [
-        claim
-        for claim in held
-        if claims.is_allocated(claim)
-        and claims.is_written_by_us(claim)
-        and claims.consumers(claim) <= {pod["metadata"]["uid"]}
-    ]
 
 
 def _scheduled(pod: Mapping[str, Any]) -> Mapping[str, Any]:

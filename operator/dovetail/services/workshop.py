@@ -3,7 +3,7 @@
 from functools import cached_property
 from time import monotonic
 
-from dovetail.api.kinds import TAINT_RULE
+from dovetail.api.kinds import CLAIM, TAINT_RULE
 from dovetail.core.features import Features
 from dovetail.services.allocation import AllocationWriter
 from dovetail.services.clash_reports import ClashReports
@@ -150,6 +150,7 @@ class Workshop(Workbench):
             metrics=self.metrics,
             patience_seconds=self.settings.unschedulable_seconds,
             clock=monotonic,
+            users=lambda claim: self.consumers.of(CLAIM, claim),
             served_again=lambda key: self._look_again(key, 0.0),
         )
 
@@ -160,6 +161,7 @@ class Workshop(Workbench):
             pen=self.pen,
             reader=self.reader,
             picture=self.picture,
+            users=lambda claim: self.consumers.of(CLAIM, claim),
             mode=self.settings.release,
             grace_seconds=self.settings.release_grace_seconds,
             clock=monotonic,
