@@ -1,7 +1,7 @@
 """What `dovetail plan` says, as JSON: the outcome of every pod, and every problem."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dovetail.api.mappings import ALIGNMENT_ANNOTATION
@@ -57,10 +57,20 @@ def message_of(forecast: Forecast) -> str:
             return f"{reason}: {sentence}"
         case DoesNotFit(_, sentence) | Cut(_, sentence) | Ungate(sentence) | NotOurs(sentence):
             return sentence
-        case Place(preempts=True):
-            return "kube-scheduler has to evict pods of lower priority from the node first."
-        case Place() | Reserve() | Nothing():
+        case Place() as place:
+            return " ".join(_notes_on(place))
+        case Reserve() | Nothing():
             return ""
+
+
+def _notes_on(place: Place) -> Iterator[str]:
+    if place.preempts:
+        yield "kube-scheduler has to evict pods of lower priority from the node first."
+    if place.extended:
+        yield (
+            f"kube-scheduler itself chooses the devices for {', '.join(place.extended)}: "
+            "they need not be aligned with these."
+        )
 
 
 def as_json(

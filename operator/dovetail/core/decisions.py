@@ -29,6 +29,7 @@ class Place:
 
     `reserve` names claims of ours that are allocated already and lack the pod as consumer.
     `preempts` says that kube-scheduler has to evict pods of lower priority from the node first.
+    `extended` names resources of the pod for which kube-scheduler chooses devices of the node itself.
     """
 
     node: str
@@ -37,6 +38,7 @@ class Place:
     ungate: bool = False
     score: int = 0
     preempts: bool = False
+    extended: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ They are planned with the pod's claims, so that its node serves both, and never 
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dovetail.api.claims import (
@@ -15,6 +16,7 @@ from dovetail.api.claims import (
     ResourceClaimSpec,
 )
 from dovetail.api.meta import ObjectMeta
+from dovetail.core.decisions import ObjectKey
 from dovetail.core.footprints import Footprint
 from dovetail.core.judging import CLASS_RESOURCE
 
@@ -25,24 +27,49 @@ Group = tuple[ResourceClaim | None, tuple[str, ...]]
 """Nodes, and the claim that kube-scheduler will make for the pod there."""
 
 
+@dataclass(frozen=True, slots=True)
+class ExtendedHold:
+    """Devices that count as held by a pod until kube-scheduler has made the claim for them."""
+
+    node: str
+    claim: ObjectKey
+    """Its key in the inventory: no claim of this name can exist."""
+
+
+def asks_for_extended(footprint: Footprint) -> bool:
+    """Whether the pod, which has no node yet, asks for a resource that a DeviceClass may serve."""
+    return not footprint.pod.spec.node_name and any(
+        "/" in resource and not resource.startswith("hugepages-") for resource in footprint.requests
+    )
+
+
 def groups_of(world: "World", footprint: Footprint, nodes: tuple[str, ...]) -> tuple[Group, ...]:
     """The nodes by what of the pod's extended resources comes from devices there.
 
     A node whose device plugin offers the resource serves it from that; such a resource is capacity.
     """
     classes = _classes_of(world, footprint)
-    if not classes:
+    held = world.extended_holds.get(footprint.key)
+    if not classes or (held is not None and nodes == (held.node,)):
         return ((None, nodes),)
     groups: dict[tuple[str, ...], list[str]] = {}
     for name in nodes:
-        state = world.nodes.find(name)
-        offered = (state.allocatable if state is not None else None) or {}
-        served = tuple(sorted(resource for resource in classes if not offered.get(resource)))
-        groups.setdefault(served, []).append(name)
+        groups.setdefault(_served(world, classes, name), []).append(name)
     return tuple(
         (_claim(footprint, {resource: classes[resource] for resource in resources}), tuple(names))
         for resources, names in groups.items()
     )
+
+
+def served_on(world: "World", footprint: Footprint, node: str) -> tuple[str, ...]:
+    """The pod's extended resources that devices of the node serve, sorted."""
+    return _served(world, _classes_of(world, footprint), node)
+
+
+def _served(world: "World", classes: Mapping[str, str], node: str) -> tuple[str, ...]:
+    state = world.nodes.find(node)
+    offered = (state.allocatable if state is not None else None) or {}
+    return tuple(sorted(resource for resource in classes if not offered.get(resource)))
 
 
 def classes_by_resource(classes: Mapping[tuple[str, str], object]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from dovetail.api.pods import Pod
 from dovetail.core.budget import Budget
 from dovetail.core.cases import case_of
 from dovetail.core.decisions import Decision, Grant, Nothing, ObjectKey, Place, Reserve
+from dovetail.core.extended_holds import settle
 from dovetail.core.generation import Create, Impossible, steps_for
 from dovetail.core.outcome import Allocation
 from dovetail.core.planner import PlanSettings, order_of, plan_pod
@@ -56,10 +57,12 @@ def forecast(world: World, *, settings: PlanSettings, budget: Callable[[], Budge
     made: set[ObjectKey] = set()
     failed = {pod.key: failure for pod in waiting if (failure := _generate(world, pod, made)) is not None}
     for pod in order_of(waiting):
+        settle(world)
         decision = plan_pod(world, pod, settings=settings, budget=budget())
         node = _node(world, pod, decision)
         served = _served(world, pod, decision, made)
         _apply(world, pod, decision)
+        settle(world)
         if node is not None:
             _bind(world, pod, node)
         yield Forecast(pod, decision, node, served, failed.get(pod.key))

@@ -29,7 +29,7 @@ from dovetail.core.decisions import (
     Ungate,
 )
 from dovetail.core.explain import explain
-from dovetail.core.extended import groups_of
+from dovetail.core.extended import groups_of, served_on
 from dovetail.core.footprints import Footprint, footprint_of
 from dovetail.core.hints import constraint_hint, sharing_hint
 from dovetail.core.labels import only_node
@@ -208,6 +208,7 @@ def _placed(search: _Search, own: tuple[ResourceClaim, ...], answer: outcome.Fit
         reserve=tuple(claim.key for claim in case.to_reserve) if case.is_gated else (),
         ungate=case.is_gated,
         score=answer.score,
+        extended=served_on(search.world, _footprint(search, case.pod), answer.node),
     )
 
 

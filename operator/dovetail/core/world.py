@@ -7,14 +7,9 @@ from dovetail.api.claims import DeviceClass, ResourceClaim, ResourceClaimTemplat
 from dovetail.api.mappings import DerivedAttribute
 from dovetail.api.meta import KubernetesObject
 from dovetail.api.nodes import Node
-from dovetail.api.ownership import DeviceOwnership
 from dovetail.api.placement import (
-    CSINode,
-    Namespace,
     PersistentVolume,
     PersistentVolumeClaim,
-    PriorityClass,
-    StorageClass,
 )
 from dovetail.api.pods import Pod
 from dovetail.api.slices import DeviceTaintRule, ResourceSlice
@@ -22,12 +17,13 @@ from dovetail.core.affinity import has_anti_affinity
 from dovetail.core.attributes import Mappings
 from dovetail.core.changes import Change, Effect, Problem, key_in, parsed_as, same
 from dovetail.core.decisions import ObjectKey
-from dovetail.core.extended import classes_by_resource
+from dovetail.core.extended import ExtendedHold, asks_for_extended, classes_by_resource
 from dovetail.core.features import Features
 from dovetail.core.footprints import Footprint, footprint_of
 from dovetail.core.inventory import Inventory
 from dovetail.core.judging import Judge
 from dovetail.core.labels import only_node
+from dovetail.core.models import KEPT_RAW, MODELS
 from dovetail.core.node_resources import charged, granted_to, results_of
 from dovetail.core.nodes import Hold, Home, NodeBook
 from dovetail.core.references import Entry, References, is_owned_by
@@ -37,30 +33,6 @@ from dovetail.core.slice_names import AttributeNames, nodes_in
 from dovetail.errors import ObjectInvalid
 
 __all__ = ["KEPT_RAW", "MODELS", "Change", "Effect", "Problem", "World"]
-
-MODELS: Mapping[str, type[KubernetesObject]] = {
-    model.__name__: model
-    for model in (
-        Pod,
-        Node,
-        ResourceClaim,
-        ResourceClaimTemplate,
-        DeviceClass,
-        ResourceSlice,
-        DerivedAttribute,
-        DeviceTaintRule,
-        DeviceOwnership,
-        Namespace,
-        PriorityClass,
-        PersistentVolumeClaim,
-        PersistentVolume,
-        StorageClass,
-        CSINode,
-    )
-}
-"""The kinds that are read, and how."""
-
-KEPT_RAW = frozenset({"Pod", "ResourceClaim", "ResourceClaimTemplate", "DerivedAttribute"})
 
 
 class World:
@@ -95,6 +67,10 @@ class World:
         self.attribute_names = AttributeNames()
         self.class_of_resource: dict[str, str] = {}
         self.footprints: dict[ObjectKey, Footprint] = {}
+        self.extended_askers: dict[ObjectKey, None] = {}
+        """The pods without a node that ask for resources which devices may serve."""
+        self.extended_holds: dict[ObjectKey, ExtendedHold] = {}
+        """Devices that kube-scheduler is about to give pods for such resources: see `extended_holds`."""
         self.avoiders: dict[ObjectKey, None] = {}
         """The pods with required anti-affinity, which speaks against others wherever they are."""
         self._raw: dict[tuple[str, ObjectKey], Mapping[str, Any]] = {}
@@ -187,6 +163,9 @@ class World:
         self.pods[pod.key] = pod
         self._references.add_pod(pod)
         footprint = self.footprints[pod.key] = self._charged(footprint)
+        self.extended_askers.pop(pod.key, None)
+        if asks_for_extended(footprint):
+            self.extended_askers[pod.key] = None
         if has_anti_affinity(pod):
             self.avoiders[pod.key] = None
         had = self.nodes.home_of(pod.key)
@@ -285,6 +264,7 @@ class World:
     def _drop_pod(self, key: ObjectKey) -> Effect | None:
         pod = self.pods.pop(key, None)
         self.footprints.pop(key, None)
+        self.extended_askers.pop(key, None)
         self.avoiders.pop(key, None)
         if pod is None:
             return None

@@ -22,6 +22,7 @@ from dovetail.api.kinds import CLAIM, POD
 from dovetail.api.pods import Pod
 from dovetail.core.budget import Budget
 from dovetail.core.decisions import Cut, Decision, Nothing, Place, Reserve
+from dovetail.core.extended_holds import settle
 from dovetail.core.generation import Step, steps_for
 from dovetail.core.planner import PlanSettings, plan_pod
 from dovetail.core.relevance import known_of
@@ -265,6 +266,7 @@ class Mind:
                 or self._clock() - started > self._limits.seconds
             ),
         )
+        settle(world)
         pod = Pod.parse(raw)
         if first:
             status = pod.status.model_copy(update={"nominated_node_name": first})
