@@ -12,10 +12,11 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import get_context
@@ -64,10 +65,13 @@ ORACLE_SECONDS: Final = 10.0
 
 TIMES_ORACLE: Final = 10.0
 TIMES_TIMEOUT: Final = 1_000.0
-ONE_NODE_MS: Final = 10.0
+ONE_NODE_MS: Final = 5.0
 MANY_NODES_MS: Final = 50.0
 MEMORY_MB: Final = 400.0
-REPEATS: Final = 4
+TIMES_OTHERS: Final = 1.5
+"""How much more processor time a refusal may take than the others of the run do, by their median."""
+
+REPEATS: Final = 8
 """So often a refusal is measured; other work on the machine disturbs single runs."""
 
 GROWTH: Final = 3.0
@@ -129,8 +133,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if name.startswith(wanted):
                 _race(report, oracle, name, make())
         for amount, most_ms in ((1, ONE_NODE_MS), (NODES, MANY_NODES_MS)):
-            for name, world in refusals(amount).items() if "(g)".startswith(wanted) else ():
-                _refuse(report, oracle, f"(g) {name}, {amount} nodes", world, most_ms)
+            if "(g)".startswith(wanted):
+                spent = {
+                    name: _refuse(report, oracle, f"(g) {name}, {amount} nodes", world, most_ms)
+                    for name, world in refusals(amount).items()
+                }
+                _compare(report, f"(g) the dearest refusal, {amount} nodes", spent)
     if "nodes".startswith(wanted):
         _scale(report)
     if "memory".startswith(wanted):
@@ -240,7 +248,18 @@ def _load(world: World) -> tuple[Inventory, tuple[str, ...]]:
 # -- refusals ------------------------------------------------------------------------------------------
 
 
-def _refuse(report: Report, oracle: Oracle, name: str, world: World, most_ms: float) -> None:
+def _compare(report: Report, name: str, spent: Mapping[str, float]) -> None:
+    """The dearest refusal beside the others, by seconds of the processor."""
+    dearest = max(spent, key=lambda each: spent[each])
+    others = statistics.median(seconds for each, seconds in spent.items() if each != dearest)
+    times = spent[dearest] / others
+    line = f"{dearest}: {_ms(spent[dearest])} of the processor, the others {_ms(others)}: {times:.2f} times"
+    figure = {"dearest": dearest, "seconds": spent[dearest], "othersSeconds": others, "timesOthers": times}
+    report.note(name, figure, line, holds=times <= TIMES_OTHERS)
+
+
+def _refuse(report: Report, oracle: Oracle, name: str, world: World, most_ms: float) -> float:
+    """Note what a refusal costs; returns its seconds of the processor."""
     theirs, outcomes = _theirs(oracle, world, feasible=CANDIDATES)
     # Each run knows neither the claim nor its expressions; the quickest is the least disturbed.
     runs = [_refuse_ours(world, run) for run in range(REPEATS)]
@@ -265,6 +284,7 @@ def _refuse(report: Report, oracle: Oracle, name: str, world: World, most_ms: fl
         f"oracle {outcomes[0]} after {_ms(theirs.mean)}: {ratio:.0f} times"
     )
     report.note(name, figure, line, holds=holds)
+    return processor
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,43 +1,26 @@
 """Devices for the claims of one pod: on one node, or on the best of several."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from dovetail.api.claims import ResourceClaim
-from dovetail.core.attempt import Attempt
 from dovetail.core.board import Board, named
 from dovetail.core.boards import BoardMaker
 from dovetail.core.budget import Budget, BudgetSpent
-from dovetail.core.helping import release_on, without_constraints
+from dovetail.core.diagnosis import Diagnosis, Told
 from dovetail.core.inventory import Inventory
 from dovetail.core.offers import NodeOffer
 from dovetail.core.outcome import Cut, DoesNotFit, Fits, Placement, RequestInvalid
 from dovetail.core.ranking import State, best, keep
-from dovetail.core.refusals import (
-    DropConstraint,
-    Help,
-    NodeStory,
-    PoolCause,
-    Release,
-    ShareClaim,
-    WithoutPlugin,
-)
 from dovetail.core.requests import Asked, label_of, read_requests
 from dovetail.core.results import fits
 from dovetail.core.search import Found, most_points
-from dovetail.core.solving import Answer, NotFound, Wrong, solve
+from dovetail.core.solving import Answer, Wrong, solve
 from dovetail.core.sources import Expressions, reads_pool
-from dovetail.core.stories import Scene, gather, tell
 from dovetail.core.strictness import first_failing, is_strict
 
 KEPT_REQUESTS = 256
 """So many different sets of claims are remembered, with what was found out about each."""
-
-HELPED_STORIES = 3
-"""So many stories, the nearest misses, are looked into for what would help."""
-
-HELP_STEPS = 20_000
-"""So many steps are spent on what would help; no more is said when they are used up."""
 
 KEPT_ANSWERS = 20_000
 """So many answers are remembered for one set of claims."""
@@ -157,73 +140,17 @@ class _Question:
 
     def refused(self, groups: Sequence[tuple[str, ...]]) -> DoesNotFit:
         """The refusal of all nodes; those of a group are in the same state."""
-        stories = gather((self._story(nodes[0]), nodes) for nodes in groups)
-        return DoesNotFit(stories, tuple(self._help([story.nodes[0] for story in stories[:HELPED_STORIES]])))
-
-    def _story(self, node: str) -> NodeStory:
-        offers, stories = self._inventory.offers, self.known.stories
-        state, offer = offers.state(node), offers.offer(node)
-        labels = tuple(label_of(claim) for claim in self._claims)
-        key = (state, node, labels)
-        told_of, story = stories.get(key, (None, None))
-        # Another offer of the same state may call its pools and devices by other names.
-        if story is None or told_of is not offer:
-            answer = self.answer(node, state)
-            attempt = Attempt(self._board(offer), offers.usages(offer), offer.starts)
-            blocking = answer.blocking if isinstance(answer, NotFound) else None
-            scene = Scene(attempt, offer, labels)
-            story = tell(scene, error=_error(answer, offer), blocking=blocking)
-            if len(stories) >= KEPT_ANSWERS:
-                stories.clear()
-            stories[key] = (offer, story)
-        return story
-
-    def _help(self, nodes: Sequence[str]) -> Iterator[Help]:
-        """What would help on these nodes; silent about what cannot be told cheaply."""
-        budget = Budget(HELP_STEPS, self._budget.is_over)
-        try:
-            yield from self._plugin_help(nodes, budget)
-            yield from self._constraint_help(nodes, budget)
-            for node in nodes:
-                offer = self._inventory.offers.offer(node)
-                release = release_on(self._inventory, offer, self._board(offer), budget)
-                if release is not None:
-                    yield release
-                    yield from self._share_help(release)
-                    return
-        except BudgetSpent:
-            return
-
-    def _plugin_help(self, nodes: Sequence[str], budget: Budget) -> Iterator[Help]:
-        """The first node that would do, were it not for its device plugin."""
-        for node in nodes:
-            offer = self._inventory.offers.offer(node)
-            if not offer.withheld:
-                continue
-            everything = self._maker.make(self.asked, replace(offer, withheld=()), budget)
-            usages = self._inventory.offers.usages(offer)
-            if isinstance(solve(everything, usages, offer.starts, budget), Found):
-                selected = [board.selected for board in everything.alternatives]
-                concerned = {
-                    each.resource for each in offer.withheld if any(each.mask & mask for mask in selected)
-                }
-                yield WithoutPlugin(tuple(sorted(concerned)), node)
-                return
-
-    def _constraint_help(self, nodes: Sequence[str], budget: Budget) -> Iterator[Help]:
-        for index, attribute, claims in without_constraints(self._claims):
-            question = _Question(self._inventory, claims, budget)
-            for node in nodes:
-                if isinstance(question.answer(node, self._inventory.offers.state(node)), Found):
-                    yield DropConstraint(label_of(self._claims[index]), attribute, node)
-                    break
-
-    def _share_help(self, release: Release) -> Iterator[Help]:
-        for holder in release.holders:
-            for claim in self._claims:
-                if self._inventory.asks_alike(*holder, claim):
-                    yield ShareClaim(holder, label_of(claim))
-                    return
+        offers = self._inventory.offers
+        return Diagnosis(
+            self._inventory,
+            self._claims,
+            self.asked,
+            self._maker,
+            self.known.told,
+            is_over=self._budget.is_over,
+            answer_on=lambda node: self.answer(node, offers.state(node)),
+            board_of=self._board,
+        ).refused(groups)
 
     def _board(self, offer: NodeOffer) -> Board:
         boards = self.known.boards
@@ -247,16 +174,6 @@ class _Question:
         return RequestInvalid(label_of(self._claims[wrong.claim]), named(wrong.reason, offer, wrong.device))
 
 
-def _error(answer: Answer, offer: NodeOffer) -> str:
-    """What kube-scheduler would report as an error of the node."""
-    if isinstance(answer, Wrong):
-        return named(answer.reason, offer, answer.device, answer.pool)
-    for refused in offer.refused:
-        if refused.cause is PoolCause.INVALID:
-            return f"pool {refused.pool.driver}/{refused.pool.pool} contradicts itself: {refused.detail}"
-    return ""
-
-
 @dataclass(slots=True, eq=False)
 class _Known:
     """What was found out about a set of claims."""
@@ -270,7 +187,7 @@ class _Known:
     passed_at: int = -1
     boards: dict[object, Board] = field(default_factory=dict)
     answers: dict[object, Answer] = field(default_factory=dict)
-    stories: dict[object, tuple[NodeOffer, NodeStory]] = field(default_factory=dict)
+    told: Told = field(default_factory=Told)
 
 
 def _known(inventory: Inventory, claims: Sequence[ResourceClaim], budget: Budget) -> _Known:

@@ -27,11 +27,12 @@ class BrokenDevice(Exception):
 class AllRefused(Exception):
     """A constraint refuses one of the devices that make up "all"."""
 
-    def __init__(self, claim: int, reason: str, number: int) -> None:
+    def __init__(self, claim: int, reason: str, number: int, constraint: int) -> None:
         super().__init__(reason)
         self.claim = claim
         self.reason = reason
         self.number = number
+        self.constraint = constraint
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +230,7 @@ class Attempt:
                     reason = (
                         f"asks for all devices, and its constraint on {rule.attribute} leaves out {{device}}"
                     )
-                    raise AllRefused(alternative.claim, reason, number)
+                    raise AllRefused(alternative.claim, reason, number, constraint)
                 return False
             self.states[constraint] = after(values, state, number, distinct=rule.distinct)
         return True

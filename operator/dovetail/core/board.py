@@ -7,7 +7,7 @@ from typing import TypeVar
 from dovetail.core.capacity import Taking
 from dovetail.core.offers import NodeOffer
 from dovetail.core.published import CounterKey, OfferedDevice
-from dovetail.core.requests import Alternative, Asked
+from dovetail.core.requests import RESULTS_LIMIT, Alternative, Asked
 from dovetail.core.sources import Absent, Broken, Element, Finding, Value
 
 T = TypeVar("T")
@@ -116,6 +116,10 @@ class Board:
     """Devices with the same number are interchangeable for these claims."""
     uses_groups: bool
     """Whether compatibility groups count."""
+    counts_fractions: bool = True
+    """Whether amounts of capacity may be fractions."""
+    most_results: int = RESULTS_LIMIT
+    """How many devices a claim may have."""
 
 
 def size_of(alternative: Alternative, board: AlternativeBoard) -> int:

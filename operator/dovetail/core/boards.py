@@ -1,7 +1,7 @@
 """Boards made: selectors, capacity, taints and values worked out for all devices that a node is offered."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from dovetail.api.selection import Taint
@@ -17,15 +17,18 @@ from dovetail.core.board import (
 from dovetail.core.budget import Budget
 from dovetail.core.capacity import NotRepresentable, Taking, taking_of
 from dovetail.core.cel import Failure, Memory
+from dovetail.core.devices import DeviceView
 from dovetail.core.features import Features
 from dovetail.core.masks import bits, mask_of
 from dovetail.core.offers import NodeOffer
-from dovetail.core.pools import PoolOffer
+from dovetail.core.pools import Pool, PoolOffer
+from dovetail.core.profiles import profiles_of
 from dovetail.core.published import OfferedDevice, SliceContent
 from dovetail.core.refusals import PoolCause
 from dovetail.core.requests import RESULTS_LIMIT, Alternative, Asked, Constraint
 from dovetail.core.sources import Expressions, Finding, Source, reads_pool
 from dovetail.core.taints import blocking_taint
+from dovetail.core.values import DeviceKey
 
 T = TypeVar("T")
 
@@ -75,7 +78,8 @@ class BoardMaker:
             is_delicate=_is_ordered(asked) or _has_broken(boards, values),
             is_ordered=_is_ordered(asked),
             uses_groups=self._features.compatibility_groups,
-            profiles=_profiles(boards, values, offer, takings),
+            counts_fractions=self._features.fractional_capacity_range,
+            profiles=profiles_of(boards, values, offer, takings),
         )
 
     def sources(self, asked: Asked) -> list[Source]:
@@ -90,6 +94,21 @@ class BoardMaker:
                 if not isinstance(program, str):
                     yield program.reads
         yield from (source.reads for source in self.sources(asked))
+
+    def may_serve(self, alternative: Alternative, pool: Pool, cause: PoolCause, budget: Budget) -> bool:
+        """Whether a pool of which nothing can be taken has a device for an alternative, or may yet get one.
+
+        Of a pool that is incomplete only the class is asked: what is missing may differ from what is there.
+        """
+        if cause is PoolCause.INCOMPLETE:
+            alternative = replace(alternative, selectors=())
+        contents = [published.content for published in pool.newest() if published.content.devices]
+        if not contents:
+            return (
+                self._selects(alternative, DeviceView(DeviceKey(pool.key.driver, "", "")), budget)
+                is not False
+            )
+        return any(self._selected_of(alternative, content, budget)[0] for content in contents)
 
     # -- selectors -------------------------------------------------------------------------------
 
@@ -151,14 +170,14 @@ class BoardMaker:
         for position, device in enumerate(content.devices):
             if device.binding_conditions and not bound:
                 continue
-            verdict = self._selects(alternative, device, budget)
+            verdict = self._selects(alternative, device.view, budget)
             if isinstance(verdict, str):
                 failures[position] = verdict
             elif verdict:
                 mask |= 1 << position
         return _remember(content, key, (mask, failures))
 
-    def _selects(self, alternative: Alternative, device: OfferedDevice, budget: Budget) -> bool | str:
+    def _selects(self, alternative: Alternative, device: DeviceView, budget: Budget) -> bool | str:
         """Whether all selectors take the device, the class's first; or what went wrong."""
         class_name = alternative.device_class.metadata.name
         for where, selectors in (
@@ -169,7 +188,7 @@ class BoardMaker:
                 program = self._expressions.selector(expression)
                 if isinstance(program, str):
                     return f"{where}, selector {index}: {program}"
-                verdict = self._memory.matches(program, device.view, budget)
+                verdict = self._memory.matches(program, device, budget)
                 if isinstance(verdict, Failure):
                     return f"{where}, selector {index} on {{device}}: {verdict.message}"
                 if not verdict:
@@ -349,49 +368,3 @@ def _is_ordered(asked: Asked) -> bool:
 
 def _has_broken(boards: tuple[AlternativeBoard, ...], values: Mapping[tuple[int, int], ValueBoard]) -> bool:
     return any(board.broken for board in boards) or any(board.broken for board in values.values())
-
-
-def _profiles(
-    boards: Sequence[AlternativeBoard],
-    values: Mapping[tuple[int, int], ValueBoard],
-    offer: NodeOffer,
-    takings: Mapping[tuple[int, int], Taking],
-) -> tuple[int, ...]:
-    known: dict[object, int] = {}
-    profiles = []
-    different = list({id(board): board for board in boards}.values())
-    values_once = list({id(board): board for board in values.values()}.values())
-    for index, (pool, start) in enumerate(zip(offer.pools, offer.starts, strict=True)):
-        for number, device in enumerate(pool.devices, start):
-            key = (
-                (index, device.consumes) if device.consumes else (),
-                _shared_profile(device, number, len(boards), takings) if device.multi else (),
-                tuple(
-                    [
-                        (b.usable >> number & 1, b.fitting >> number & 1, b.broken.get(number))
-                        for b in different
-                    ]
-                ),
-                tuple([_value_profile(board, number) for board in values_once]),
-            )
-            profiles.append(known.setdefault(key, len(known)))
-    return tuple(profiles)
-
-
-def _shared_profile(
-    device: OfferedDevice, number: int, alternatives: int, takings: Mapping[tuple[int, int], Taking]
-) -> object:
-    capacity = tuple(sorted((name, capacity.value) for name, capacity in device.capacity.items()))
-    takes = tuple(
-        (alternative, tuple(sorted(takings[alternative, number].nano.items())))
-        for alternative in range(alternatives)
-        if (alternative, number) in takings
-    )
-    return (capacity, takes)
-
-
-def _value_profile(board: ValueBoard, number: int) -> object:
-    value = board.values.get(number)
-    if value is None:
-        return board.broken.get(number)
-    return (value.elements, value.lone)

@@ -24,14 +24,19 @@ class Narrowed:
 
     domains: list[int]
     impossible: bool = False
-    blocking: int | None = None
-    """The constraint that alone makes it impossible, where one does."""
 
 
-def narrow(attempt: Attempt) -> Narrowed:
-    """What can be told before any device is chosen. The attempt must be fresh, the board not delicate."""
+def glance(attempt: Attempt) -> Narrowed:
+    """What counting tells, whatever the constraints are; for a fresh attempt, and a board not delicate."""
     board = attempt.board
     narrowed = Narrowed([startable(attempt, alternative) for alternative in board.asked.alternatives])
+    narrowed.impossible = _is_short(board, narrowed.domains, needed(board))
+    return narrowed
+
+
+def narrow(attempt: Attempt, narrowed: Narrowed) -> Narrowed:
+    """What can be told before any device is chosen, besides what a glance told."""
+    board = attempt.board
     before: list[int] = []
     wanted = needed(board)
     scopes = [_scope(board, constraint, wanted) for constraint in board.asked.constraints]
@@ -98,7 +103,7 @@ def _apply(scope: _Scope, narrowed: Narrowed, sharing: int) -> None:
     else:
         possible = _match(scope.covered, scope.wanted, narrowed.domains, sharing)
     if not possible:
-        narrowed.impossible, narrowed.blocking = True, scope.constraint.number
+        narrowed.impossible = True
 
 
 def _match(

@@ -48,6 +48,27 @@ def taking_of(device: OfferedDevice, requested: Requested, *, fractional: bool) 
     return Taking(amounts) if allowed else None
 
 
+def misfit(device: OfferedDevice, requested: Requested, *, fractional: bool) -> str:
+    """Why the device cannot serve the request even when nothing is in use; empty where it can."""
+    unknown = sorted(name for name in requested if name not in device.capacity)
+    if unknown:
+        return f"it has no {unknown[0]}"
+    for name, capacity in device.capacity.items():
+        try:
+            amount = _rounded(capacity, requested.get(name), fractional=fractional)
+        except NotRepresentable as error:
+            return f"{name}: {error}"
+        wanted = requested.get(name, amount)
+        most = capacity.range.max if capacity.range is not None else None
+        if most is not None and amount > most and not _is_allowed(capacity, amount, fractional=fractional):
+            return f"{wanted} of {name} wanted, at most {most} for one claim"
+        if amount > capacity.value:
+            return f"{wanted} of {name} wanted, {capacity.value} there"
+        if not _is_allowed(capacity, amount, fractional=fractional):
+            return f"{wanted} is no amount of {name} that it gives"
+    return ""
+
+
 def fits_beside(device: OfferedDevice, taking: Mapping[str, int], *in_use: Mapping[str, int]) -> bool:
     """Whether the amounts (billionths) fit beside those that are in use."""
     return all(

@@ -3,31 +3,32 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from dovetail.core.dual_mode import DualMode
+from dovetail.core.lacks import phrase_of
 from dovetail.core.outcome import DoesNotFit
 from dovetail.core.refusals import (
     Cause,
     ConstraintStory,
+    Crowd,
     DropConstraint,
     NodeStory,
     PoolCause,
-    PoolRefusal,
+    PoolStory,
     Release,
     RequestStory,
     Share,
     ShareClaim,
     WithoutPlugin,
 )
+from dovetail.core.wording import MOST_NAMES, claims_of, count, names
 
 MOST_STORIES = 3
 """So many kinds of nodes are described; the rest is counted."""
-
-MOST_NAMES = 3
-"""So many names are written out in one list."""
 
 _CAUSES: Mapping[Cause, str] = {
     Cause.DEVICE_PLUGIN: "offered by device plugin too",
     Cause.IN_USE: "in use",
     Cause.NOT_SELECTED: "not selected",
+    Cause.TOO_SMALL: "unable to give the capacity that is asked for",
     Cause.NO_CAPACITY: "short of capacity",
     Cause.NOT_SUPPORTED: "not supported by the node",
     Cause.NO_COUNTERS: "short of shared counters",
@@ -37,17 +38,16 @@ _CAUSES: Mapping[Cause, str] = {
 }
 
 
-def explain(refused: DoesNotFit) -> str:
-    """One sentence, the same for the same causes: what is in the way, by name and number, and what helps."""
+def explain(refused: DoesNotFit, viewer: str | None = None) -> str:
+    """One sentence, the same for the same causes: what is in the way, by name and number, and what helps.
+
+    `viewer` is the namespace of those who will read it: objects of others are counted, not named.
+    None stands for readers who may see all namespaces.
+    """
     if not refused.stories:
         return "There is no node to allocate on."
-    stories = refused.stories[:MOST_STORIES]
-    parts = [f"{_nodes(story.nodes)}: {_story(story)}" for story in stories]
-    rest = sum(len(story.nodes) for story in refused.stories[MOST_STORIES:])
-    if rest:
-        parts.append(f"{_count(rest, 'more node')} for other reasons")
-    sentence = "; ".join(parts)
-    would = [_help(given) for given in refused.help if not isinstance(given, ShareClaim)]
+    sentence = "; ".join(_nodes_told(refused.stories))
+    would = [_help(given, viewer) for given in refused.help if not isinstance(given, ShareClaim)]
     if would:
         sentence += f"; it would fit {' or '.join(would[:2])}"
     if any(isinstance(given, ShareClaim) for given in refused.help):
@@ -58,33 +58,101 @@ def explain(refused: DoesNotFit) -> str:
     return f"Nothing fits: {sentence}."
 
 
+def _nodes_told(stories: Sequence[NodeStory]) -> Iterator[str]:
+    """Nodes of which the same is said together; those that are left are counted."""
+    told: dict[str, list[NodeStory]] = {}
+    for story in stories:
+        told.setdefault(_story(story), []).append(story)
+    groups = list(told.items())
+    shown: set[object] = set()
+    for sentence, group in groups[:MOST_STORIES]:
+        shown.update(map(_kind, group))
+        yield f"{_nodes([node for story in group for node in story.nodes])}: {sentence}"
+    alike = others = 0
+    for story in (story for _, group in groups[MOST_STORIES:] for story in group):
+        if _kind(story) in shown:
+            alike += len(story.nodes)
+        else:
+            others += len(story.nodes)
+    if alike:
+        yield f"{count(alike, 'more node')} for the same reason with other numbers"
+    if others:
+        yield f"{count(others, 'more node')} for other reasons"
+
+
+def _kind(story: NodeStory) -> object:
+    """The reason without its numbers."""
+    lacks = story.blame.lacks if story.blame else ()
+    return (
+        story.error,
+        tuple((r.claim, r.request, frozenset(r.causes) - {Cause.NOT_SELECTED}) for r in story.short),
+        tuple(crowd.requests for crowd in story.crowds),
+        tuple(map(type, lacks)),
+        tuple(story.constraints[number].attribute for number in story.blame.constraints)
+        if story.blame
+        else (),
+    )
+
+
 def _story(story: NodeStory) -> str:
     if story.error:
         return story.error
     phrases = list(dict.fromkeys(_phrases(story)))
-    return (
-        ", and ".join(phrases[:MOST_NAMES]) or "its requests and constraints cannot all be satisfied together"
-    )
+    return ", and ".join(phrases[:MOST_NAMES]) or "its requests cannot all be satisfied together"
 
 
 def _phrases(story: NodeStory) -> Iterator[str]:
-    """What stands in the way: what is missing, else what is short, else what is too much together."""
-    missing = [phrase for constraint in story.constraints for phrase in _missing(constraint)]
-    if missing:
-        yield from missing
+    """What stands in the way: requests that find too little, alone or together; else what is to blame."""
+    if short := story.short:
+        places = {place for place, request in enumerate(story.requests) if request in short}
+        pools = [pool for pool in story.pools if places.intersection(pool.requests)]
+        hidden = {place for pool in pools for place in pool.requests}
+        # A pool that cannot be used explains why a request selects nothing.
+        empty = [place for place in sorted(places & hidden) if not story.requests[place].selected]
+        first = [pool for pool in pools if set(empty).intersection(pool.requests)]
+        yield from map(_pool, first)
+        for place in sorted(places.difference(empty)):
+            yield _short(story.requests[place], story.plugins)
+        yield from (_pool(pool) for pool in pools if pool not in first)
         return
-    short = [request for request in story.requests if request.usable < request.wanted]
-    if short:
-        yield from (_short(request, story.plugins) for request in short)
-        yield from map(_pool, story.pools)
-        return
-    best = [phrase for constraint in story.constraints for phrase in _best(constraint)]
-    crowded = list(_crowded(story.requests))
-    yield from best
-    yield from crowded
+    yield from (_crowd(crowd, story.requests) for crowd in story.crowds)
+    yield from _blamed(story)
     yield from map(_plugin, story.plugins)
-    if not best and not crowded:
-        yield from _together(story.constraints)
+    yield from map(_pool, story.pools)
+
+
+def _blamed(story: NodeStory) -> Iterator[str]:
+    if (blame := story.blame) is None:
+        return
+    yield from map(phrase_of, blame.lacks)
+    if blame.beyond:
+        attributes = sorted({constraint.attribute for constraint in story.constraints})
+        yield f"even then {_constraints(attributes)} would not be met"
+    constraints = [story.constraints[number] for number in blame.constraints]
+    if constraints and story.left_out:
+        yield story.left_out
+        return
+    told = [phrase for one in constraints for phrase in (list(_missing(one)) or _best(one))]
+    yield from told
+    if constraints and not told:
+        attributes = sorted({constraint.attribute for constraint in constraints})
+        yield f"no choice of devices satisfies all constraints on {names(attributes)} together"
+    if blame.claims:
+        several = list(dict.fromkeys(request.claim for request in story.requests))
+        yield f"{_claims_together(story, several)} fit each alone, and not together"
+
+
+def _constraints(attributes: Sequence[str]) -> str:
+    return f"{'the constraint' if len(attributes) == 1 else 'all constraints'} on {names(attributes)}"
+
+
+def _claims_together(story: NodeStory, several: Sequence[str]) -> str:
+    resources = [request.request for request in story.requests if request.is_extended]
+    own = [claim for claim in several if not any(r.is_extended for r in story.requests if r.claim == claim)]
+    parts = [f"{'claim' if len(own) == 1 else 'claims'} {names(own)}"] if own else []
+    if resources:
+        parts.append(f"{_resources_named(resources)}")
+    return " and ".join(parts)
 
 
 def _missing(constraint: ConstraintStory) -> Iterator[str]:
@@ -94,27 +162,43 @@ def _missing(constraint: ConstraintStory) -> Iterator[str]:
 
 def _short(request: RequestStory, plugins: Sequence[DualMode]) -> str:
     if not request.selected:
-        return f"no device is selected by request {request.request}"
-    names = _names(_resources(plugins, request.drivers))
+        return f"no device is selected by {_request(request)}"
+    resources = names(_resources(plugins, request.drivers))
     causes = [
-        f"{count} {_CAUSES[cause]}{f' ({names})' if cause is Cause.DEVICE_PLUGIN else ''}"
-        for cause, count in sorted(request.causes.items())
+        f"{number} {_CAUSES[cause]}{_detail(request, cause, resources)}"
+        for cause, number in sorted(request.causes.items())
         if cause is not Cause.NOT_SELECTED
     ]
     why = f": {', '.join(causes)}" if causes else ""
-    drivers = _names(request.drivers)
     return (
-        f"request {request.request} needs {_count(request.wanted, 'device')} of {drivers}, and "
+        f"{_request(request)} needs {count(request.wanted, 'device')} of {names(request.drivers)}, and "
         f"{request.usable} of {request.selected} can be taken{why}"
     )
 
 
+def _detail(request: RequestStory, cause: Cause, resources: str) -> str:
+    if cause is Cause.DEVICE_PLUGIN and resources:
+        return f" ({resources})"
+    if cause is Cause.TOO_SMALL:
+        first = next((refused.detail for refused in request.refusals if refused.cause is cause), "")
+        return f" ({first})" if first else ""
+    return ""
+
+
+def _request(request: RequestStory) -> str:
+    return f"extended resource {request.request}" if request.is_extended else f"request {request.request}"
+
+
+def _resources_named(resources: Sequence[str]) -> str:
+    return f"{'extended resource' if len(resources) == 1 else 'extended resources'} {names(resources)}"
+
+
 def _plugin(plugin: DualMode) -> str:
-    devices = _count(plugin.devices, "device")
+    devices = count(plugin.devices, "device")
     are = "is" if plugin.devices == 1 else "are"
     return (
         f"{devices} of {plugin.driver} {are} offered by device plugin too "
-        f"({_names(_resources([plugin], [plugin.driver]))})"
+        f"({names(_resources([plugin], [plugin.driver]))})"
     )
 
 
@@ -123,15 +207,18 @@ def _resources(plugins: Sequence[DualMode], drivers: Sequence[str]) -> list[str]
     return sorted(found)
 
 
-def _pool(pool: PoolRefusal) -> str:
-    state = "incomplete" if pool.cause is PoolCause.INCOMPLETE else "contradictory"
-    return f"pool {pool.pool.driver}/{pool.pool.pool} is {state} ({pool.detail})"
+def _pool(story: PoolStory) -> str:
+    pool = story.refused
+    name = f"pool {pool.pool.driver}/{pool.pool.pool}"
+    if pool.cause is PoolCause.INCOMPLETE:
+        return f"{name} is incomplete ({pool.detail})"
+    return f"{name} contradicts itself: {pool.detail}"
 
 
 def _best(constraint: ConstraintStory) -> Iterator[str]:
     if constraint.distinct:
         if constraint.values < constraint.wanted:
-            values = _count(constraint.values, "distinct value")
+            values = count(constraint.values, "distinct value")
             yield f"{constraint.attribute} has {values}, {constraint.wanted} needed"
     elif any(share.usable < share.wanted for share in constraint.shares) and constraint.value is not None:
         shares = " and ".join(map(_share, constraint.shares))
@@ -141,58 +228,43 @@ def _best(constraint: ConstraintStory) -> Iterator[str]:
 def _share(share: Share) -> str:
     """What is there of what is wanted; more than that is of no interest here."""
     there = min(share.usable, share.wanted)
-    return f"{there} of {_count(share.wanted, 'device')} of {share.driver} ({share.request})"
+    of_driver = f" of {share.driver}" if share.driver else ""
+    return f"{there} of {count(share.wanted, 'device')}{of_driver} ({share.request})"
 
 
-def _crowded(requests: Sequence[RequestStory]) -> Iterator[str]:
+def _crowd(crowd: Crowd, requests: Sequence[RequestStory]) -> str:
     """Requests for the same devices that want more of them together than there are."""
-    groups: dict[tuple[str, tuple[str, ...], int], list[RequestStory]] = {}
-    for request in requests:
-        if "/" not in request.request:
-            groups.setdefault((request.claim, request.drivers, request.usable), []).append(request)
-    for (_, drivers, usable), group in groups.items():
-        wanted = sum(request.wanted for request in group)
-        if wanted > usable:
-            names = _names([request.request for request in group])
-            yield f"{names} together need {wanted} devices of {_names(drivers)}, and {usable} can be taken"
+    group = [requests[place] for place in crowd.requests]
+    several = len({request.claim for request in group if not request.is_extended}) > 1
+    own = [
+        f"{request.request} of claim {request.claim}" if several else request.request
+        for request in group
+        if not request.is_extended
+    ]
+    resources = [request.request for request in group if request.is_extended]
+    who = [*([names(own)] if own else []), *([_resources_named(resources)] if resources else [])]
+    return (
+        f"{' and '.join(who)} together need {crowd.wanted} devices of {names(crowd.drivers)}, "
+        f"and {crowd.usable} can be taken"
+    )
 
 
-def _together(constraints: Sequence[ConstraintStory]) -> Iterator[str]:
-    attributes = sorted({constraint.attribute for constraint in constraints})
-    if attributes:
-        yield f"no choice of devices satisfies all constraints on {_names(attributes)} together"
-
-
-def _help(given: DropConstraint | Release | WithoutPlugin) -> str:
+def _help(given: DropConstraint | Release | WithoutPlugin, viewer: str | None) -> str:
     match given:
         case WithoutPlugin(resources, node):
             return (
-                f"on node {node} if no device plugin offered {_names(resources)} there "
+                f"on node {node} if no device plugin offered {names(resources)} there "
                 "(or with dual_mode_nodes=allow, if the plugin keeps to other devices)"
             )
         case DropConstraint(claim, attribute, node):
             return f"on node {node} without the constraint of claim {claim} on {attribute}"
         case Release(holders, devices, node):
-            names = _names([f"{namespace}/{name}" if namespace else name for namespace, name in holders])
-            claims = "claim" if len(holders) == 1 else "claims"
-            taken = _names([device.device for device in devices])
-            return f"on node {node} if {claims} {names} gave back {taken}"
+            taken = names([device.device for device in devices])
+            return f"on node {node} if {claims_of(holders, viewer)} gave back {taken}"
 
 
 def _nodes(nodes: Sequence[str]) -> str:
-    return f"node {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes ({_names(nodes)})"
-
-
-def _names(names: Sequence[str]) -> str:
-    shown = list(names[:MOST_NAMES])
-    rest = len(names) - len(shown)
-    if rest:
-        return f"{', '.join(shown)} and {rest} more"
-    return " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"node {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes ({names(nodes)})"
 
 
 def _value(value: object) -> str:

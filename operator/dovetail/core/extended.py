@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dovetail.api.claims import (
+    EXTENDED_RESOURCE_CLAIM,
     DeviceClaim,
     DeviceClass,
     DeviceRequest,
@@ -98,14 +99,18 @@ def _claim(footprint: Footprint, classes: Mapping[str, str]) -> ResourceClaim | 
         return None
     requests = tuple(
         DeviceRequest(
-            name=f"request-{index}",
+            name=resource,
             exactly=ExactDeviceRequest(
                 device_class_name=classes[resource], count=footprint.requests[resource]
             ),
         )
-        for index, resource in enumerate(sorted(classes))
+        for resource in sorted(classes)
     )
     return ResourceClaim(
-        metadata=ObjectMeta(namespace=footprint.key[0], name=f"{footprint.key[1]}-extended-resources"),
+        metadata=ObjectMeta(
+            namespace=footprint.key[0],
+            name=f"{footprint.key[1]}-extended-resources",
+            annotations={EXTENDED_RESOURCE_CLAIM: "true"},
+        ),
         spec=ResourceClaimSpec(devices=DeviceClaim(requests=requests)),
     )

@@ -17,8 +17,10 @@ class Cause(enum.StrEnum):
     """A claim holds the device."""
     NOT_SELECTED = "NotSelected"
     """A selector of the class or of the request leaves the device out, or it belongs to another node."""
+    TOO_SMALL = "TooSmall"
+    """The device cannot give the capacity that is asked for, even when nothing of it is in use."""
     NO_CAPACITY = "NoCapacity"
-    """The device lacks a capacity that is asked for, or too little of it is left."""
+    """Too little is left of a capacity that the device shares out."""
     NOT_SUPPORTED = "NotSupported"
     """The device needs something that the cluster or the node does not support."""
     NO_COUNTERS = "NoCounters"
@@ -29,8 +31,6 @@ class Cause(enum.StrEnum):
     """The device carries a taint that the request does not tolerate."""
     NO_ATTRIBUTE = "NoAttribute"
     """The device lacks the attribute of a constraint."""
-    ALONE = "Alone"
-    """No combination under the constraints includes the device, or it was needed elsewhere."""
 
 
 class PoolCause(enum.StrEnum):
@@ -66,7 +66,8 @@ class PoolRefusal:
 class RequestStory:
     """What one request found: `usable` of `selected` devices, where `wanted` are needed.
 
-    `request` is the name as in results: `main/sub` for an alternative.
+    `request` is the name as in results: `main/sub` for an alternative; of an extended resource, its name.
+    `has_alternatives` says that another request of the same `group` may serve instead.
     `refusals` has each device that is selected but not usable; `drivers` are those of the selected devices.
     """
 
@@ -78,6 +79,14 @@ class RequestStory:
     drivers: tuple[str, ...] = ()
     causes: Mapping[Cause, int] = field(default_factory=dict)
     refusals: tuple[DeviceRefusal, ...] = ()
+    group: str = ""
+    has_alternatives: bool = False
+    is_extended: bool = False
+
+    @property
+    def is_short(self) -> bool:
+        """Whether too few devices are there, whatever the constraints are."""
+        return self.usable + self.causes.get(Cause.NO_ATTRIBUTE, 0) < self.wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +116,81 @@ class ConstraintStory:
     wanted: int = 0
     values: int = 0
     missing: Mapping[str, str] = field(default_factory=dict)
-    blocking: bool = False
-    """Whether this constraint alone, whatever else happens, cannot be satisfied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Requests, by their places in the story, that want more devices together than there are for them."""
+
+    requests: tuple[int, ...]
+    drivers: tuple[str, ...]
+    wanted: int
+    usable: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStory:
+    """A pool of which nothing can be taken, and the requests, by their places, that it could serve."""
+
+    refused: PoolRefusal
+    requests: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CounterLack:
+    """The devices need more of a counter than is left, in billionths."""
+
+    pool: PoolKey
+    counter_set: str
+    counter: str
+    left: int
+    needed: int
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityLack:
+    """The claims take more of a shared device together than is left, in billionths."""
+
+    device: DeviceKey
+    capacity: str
+    left: int
+    needed: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLack:
+    """The devices that would do belong to compatibility groups which cannot draw from these sets together."""
+
+    counter_sets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultLack:
+    """The alternatives that would do add up to more devices than a claim may have."""
+
+    most: int
+    needed: int
+
+
+Lack = CounterLack | CapacityLack | GroupLack | ResultLack
+"""What there is too little of for devices that each could be taken alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """What is to blame where each request finds enough devices by itself.
+
+    Without the `constraints` (by their places in the story) the claims fit: without any one of them if
+    `any_of`, else without all of them.
+    Were there enough of what is lacking, the claims would fit: without their constraints only if `beyond`.
+    `claims` (by their places in the pod) fit each alone and not together, for no reason that is simpler.
+    """
+
+    constraints: tuple[int, ...] = ()
+    any_of: bool = False
+    lacks: tuple[Lack, ...] = ()
+    beyond: bool = False
+    claims: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +200,30 @@ class NodeStory:
     nodes: tuple[str, ...]
     requests: tuple[RequestStory, ...] = ()
     constraints: tuple[ConstraintStory, ...] = ()
-    pools: tuple[PoolRefusal, ...] = ()
+    crowds: tuple[Crowd, ...] = ()
+    pools: tuple[PoolStory, ...] = ()
+    """Pools that could serve a request; what is wrong with others keeps no device from these claims."""
     plugins: tuple[DualMode, ...] = ()
     """The drivers of selected devices that are withheld, since device plugins offer them as well."""
+    blame: Blame | None = None
+    """None where requests find too few devices, and where it was not looked into."""
     error: str = ""
-    """What kube-scheduler would report as an error of this node, such as a pool that contradicts itself."""
+    """What keeps the claims off the node before any device is tried."""
+    left_out: str = ""
+    """Where all devices are asked for: which one a constraint leaves out."""
+    is_error: bool = False
+    """Whether kube-scheduler reports an error of the node, such as any pool that contradicts itself."""
 
     @property
-    def is_error(self) -> bool:
-        """Whether kube-scheduler calls this an error."""
-        return bool(self.error)
+    def short(self) -> tuple[RequestStory, ...]:
+        """The requests that find too few devices by themselves; alternatives count where all of them do."""
+        served = {r.group for r in self.requests if r.has_alternatives and not r.is_short}
+        return tuple(r for r in self.requests if r.is_short and r.group not in served)
+
+    @property
+    def needs_blame(self) -> bool:
+        """Whether requests, each for itself and all together, find enough devices."""
+        return not (self.error or self.short or self.crowds)
 
 
 @dataclass(frozen=True, slots=True)

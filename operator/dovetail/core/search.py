@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from dovetail.core.attempt import Attempt, BrokenDevice, Chosen
 from dovetail.core.board import asked_by, size_of
 from dovetail.core.budget import Budget
-from dovetail.core.requests import MOST_ALTERNATIVES, RESULTS_LIMIT, Alternative, Asked, Request
+from dovetail.core.requests import MOST_ALTERNATIVES, Alternative, Asked, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Search:
         if cursor.index >= size:
             self._enter(_Cursor(cursor.claim, cursor.request + 1))
             return None
-        if size - cursor.index > RESULTS_LIMIT - len(self._attempt.results[cursor.claim]):
+        if size - cursor.index > self._board.most_results - len(self._attempt.results[cursor.claim]):
             return _Step.TOO_MANY
         rest = self._candidates(alternative, cursor.index, cursor.start)
         choice = _DeviceChoice(alternative, cursor.index, rest, self._boundary)

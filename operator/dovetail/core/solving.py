@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dovetail.core.attempt import AllRefused, Attempt, BrokenDevice
 from dovetail.core.board import Board
-from dovetail.core.bounds import narrow
+from dovetail.core.bounds import glance, narrow
 from dovetail.core.budget import Budget
 from dovetail.core.search import Found, Search
 from dovetail.core.usage import Usage
@@ -15,9 +15,7 @@ QUICK_FAILURES = 12
 
 @dataclass(frozen=True, slots=True)
 class NotFound:
-    """There is no solution. `blocking` is the constraint that alone makes it impossible, where one does."""
-
-    blocking: int | None = None
+    """There is no solution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +30,8 @@ class Wrong:
     of_node: bool
     device: int | None = None
     pool: int | None = None
+    constraint: int | None = None
+    """The constraint that leaves out one of all devices that are asked for."""
 
 
 Answer = Found | NotFound | Wrong
@@ -47,18 +47,25 @@ def solve(board: Board, usages: tuple[Usage, ...], starts: tuple[int, ...], budg
     except BrokenDevice as broken:
         return Wrong(broken.claim, broken.reason, of_node=False, device=broken.number)
     except AllRefused as refused:
-        return Wrong(refused.claim, refused.reason, of_node=True, device=refused.number)
+        return Wrong(
+            refused.claim, refused.reason, of_node=True, device=refused.number, constraint=refused.constraint
+        )
 
 
 def _solve(board: Board, usages: tuple[Usage, ...], starts: tuple[int, ...], budget: Budget) -> Answer:
     search = Search(Attempt(board, usages, starts), budget)
-    found = search.run(None if board.is_delicate else QUICK_FAILURES)
-    if found is not None:
+    if board.is_delicate:
+        return search.run() or NotFound()
+    # Most claims fit at once: nothing is proved before the first dead end, little before a dozen.
+    if (found := search.run(0)) is not None:
         return found
-    if search.is_over:
+    seen = None if search.is_over else glance(Attempt(board, usages, starts))
+    if seen is None or seen.impossible:
         return NotFound()
-    narrowed = narrow(Attempt(board, usages, starts))
-    if narrowed.impossible:
-        return NotFound(narrowed.blocking)
+    if (found := search.run(QUICK_FAILURES)) is not None:
+        return found
+    narrowed = None if search.is_over else narrow(Attempt(board, usages, starts), seen)
+    if narrowed is None or narrowed.impossible:
+        return NotFound()
     rest = Search(Attempt(board, usages, starts), budget, tuple(narrowed.domains))
     return rest.run() or NotFound()

@@ -1,35 +1,49 @@
 """What stood in the way on a node: causes per device, the best per constraint, numbers per request."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dovetail.core.attempt import Attempt
 from dovetail.core.board import Board, ValueBoard, size_of
-from dovetail.core.bounds import startable
+from dovetail.core.bounds import needed, startable
+from dovetail.core.capacity import misfit
 from dovetail.core.dual_mode import DualMode, dual_modes
 from dovetail.core.masks import bits
+from dovetail.core.matching import Demand, shortage
 from dovetail.core.offers import NodeOffer
 from dovetail.core.refusals import (
     Cause,
     ConstraintStory,
+    Crowd,
     DeviceRefusal,
     NodeStory,
-    PoolCause,
+    PoolStory,
     RequestStory,
     Share,
 )
-from dovetail.core.requests import Alternative, Constraint, Request
+from dovetail.core.relaxing import without_constraints
+from dovetail.core.requests import Alternative, Constraint
 from dovetail.core.sources import Element
 from dovetail.core.taints import blocking_taint
 
 
+@dataclass(frozen=True, slots=True)
+class Label:
+    """How messages name a claim; that of a pod's extended resources exists in kube-scheduler alone."""
+
+    name: str
+    is_extended: bool = False
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """One node with claims that did not fit; the attempt is fresh, `labels` are the names of the claims."""
+    """One node with claims that did not fit; the attempt is fresh, `labels` name the claims."""
 
     attempt: Attempt
     offer: NodeOffer
-    labels: Sequence[str]
+    labels: Sequence[Label]
+    best: dict[object, Element | None] = field(default_factory=dict)
+    """The best value for requests under a constraint; constraints that look alike share one."""
 
     @property
     def board(self) -> Board:
@@ -37,13 +51,32 @@ class Scene:
         return self.attempt.board
 
 
-def tell(scene: Scene, *, error: str = "", blocking: int | None = None) -> NodeStory:
-    """The story of one node."""
-    pools = tuple(refused for refused in scene.offer.refused if refused.cause is not PoolCause.OBSOLETE)
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What went wrong before devices were tried: see `NodeStory`."""
+
+    error: str = ""
+    left_out: str = ""
+    is_error: bool = False
+
+
+def tell(scene: Scene, failure: Failure, pools: Sequence[PoolStory]) -> NodeStory:
+    """The story of one node; `pools` are those that could serve a request, were they whole."""
     asked = scene.board.asked
-    requests = tuple(_request_story(scene, alternative) for alternative in asked.alternatives)
-    constraints = tuple(_constraint_story(scene, constraint, blocking) for constraint in asked.constraints)
-    return NodeStory((scene.offer.node,), requests, constraints, pools, plugins=_plugins(scene), error=error)
+    causes = list(_all_causes(scene, _without_constraints(scene)))
+    requests = tuple(_request_story(scene, a, causes[a.number]) for a in asked.alternatives)
+    constraints = tuple(_constraint_story(scene, constraint) for constraint in asked.constraints)
+    return NodeStory(
+        (scene.offer.node,),
+        requests,
+        constraints,
+        crowds=tuple(_crowds(scene, causes)),
+        pools=tuple(pools),
+        plugins=_plugins(scene),
+        error=failure.error,
+        left_out=failure.left_out,
+        is_error=failure.is_error,
+    )
 
 
 def gather(stories: Iterable[tuple[NodeStory, Sequence[str]]]) -> tuple[NodeStory, ...]:
@@ -79,14 +112,18 @@ def _gist(story: NodeStory) -> object:
     """What two nodes must have in common to have the same story."""
     return (
         story.error,
+        story.left_out,
+        story.is_error,
         story.plugins,
-        tuple((pool.pool.driver, pool.cause, pool.detail) for pool in story.pools),
+        story.crowds,
+        story.blame,
+        tuple((p.refused.pool.driver, p.refused.cause, p.refused.detail, p.requests) for p in story.pools),
         tuple(
             (r.claim, r.request, r.wanted, r.selected, r.usable, r.drivers, tuple(sorted(r.causes.items())))
             for r in story.requests
         ),
         tuple(
-            (c.claim, c.attribute, c.shares, c.wanted, c.values, tuple(sorted(c.missing.items())), c.blocking)
+            (c.claim, c.attribute, c.shares, c.wanted, c.values, tuple(sorted(c.missing.items())))
             for c in story.constraints
         ),
     )
@@ -95,15 +132,14 @@ def _gist(story: NodeStory) -> object:
 # -- requests ----------------------------------------------------------------------------------------
 
 
-def _request_story(scene: Scene, alternative: Alternative) -> RequestStory:
-    board = scene.board.alternatives[alternative.number]
-    causes = _causes(scene, alternative)
+def _request_story(scene: Scene, alternative: Alternative, causes: Mapping[Cause, int]) -> RequestStory:
+    board, label = scene.board.alternatives[alternative.number], scene.labels[alternative.claim]
     refused = {cause: mask for cause, mask in causes.items() if mask and cause is not Cause.NOT_SELECTED}
     usable = board.selected
     for mask in refused.values():
         usable &= ~mask
     return RequestStory(
-        claim=scene.labels[alternative.claim],
+        claim=label.name,
         request=alternative.full_name,
         wanted=max(size_of(alternative, board), 1),
         selected=board.selected.bit_count(),
@@ -115,28 +151,81 @@ def _request_story(scene: Scene, alternative: Alternative) -> RequestStory:
             for cause, mask in refused.items()
             for number in bits(mask)
         ),
+        group=f"{alternative.claim}/{alternative.request}",
+        has_alternatives=bool(alternative.parent),
+        is_extended=label.is_extended,
     )
 
 
-def _causes(scene: Scene, alternative: Alternative) -> dict[Cause, int]:
-    """The devices by the first thing that keeps them from the request."""
+def _without_constraints(scene: Scene) -> Attempt:
+    """The attempt as if there were no constraints, where that can make a difference to a single device."""
+    if not (scene.board.costs or scene.board.sharing):
+        return scene.attempt
+    every = {constraint.number for constraint in scene.board.asked.constraints}
+    return Attempt(without_constraints(scene.board, every), scene.attempt.usages, scene.attempt.starts)
+
+
+def _all_causes(scene: Scene, bare: Attempt) -> Iterator[dict[Cause, int]]:
+    """The causes for each alternative; those that ask alike, under constraints on the same, share them."""
+    known: dict[object, dict[Cause, int]] = {}
+    for alternative in scene.board.asked.alternatives:
+        values = (scene.board.values[number, alternative.number] for number in alternative.constraints)
+        board = scene.board.alternatives[alternative.number]
+        look = (id(board), alternative.claim, *map(id, values))
+        if look not in known:
+            known[look] = _causes(scene, bare, alternative)
+        yield known[look]
+
+
+def _causes(scene: Scene, bare: Attempt, alternative: Alternative) -> dict[Cause, int]:
+    """The devices by the first thing that keeps them from the request; `bare` knows no constraints.
+
+    What never passes comes before what is in use: waiting does not help there.
+    """
     attempt, board = scene.attempt, scene.board.alternatives[alternative.number]
+    free = bare.board.asked.alternatives[alternative.number]
     left, causes = (1 << scene.offer.size) - 1, {}
     for cause, passing in (
         (Cause.NOT_SELECTED, board.selected),
         (Cause.DEVICE_PLUGIN, ~board.withheld),
+        (Cause.TOO_SMALL, board.fitting),
         (Cause.IN_USE, attempt.available(alternative)),
-        (Cause.NO_CAPACITY, board.fitting),
         (Cause.NOT_SUPPORTED, ~board.unsupported),
         (Cause.TAINTED, ~board.tainted),
-        (Cause.NO_ATTRIBUTE, attempt.admitted(alternative)),
     ):
         causes[cause] = left & ~passing
         left &= passing
-    for number in bits(left & ~startable(attempt, alternative)):
-        obstacle = attempt.obstacle(alternative, number)
+    is_plain = bare is attempt
+    startable_alone = board.usable & attempt.available(free) if is_plain else startable(bare, free)
+    for number in bits(left & ~startable_alone):
+        obstacle = bare.obstacle(free, number)
         causes[obstacle] = causes.get(obstacle, 0) | 1 << number
+    causes[Cause.NO_ATTRIBUTE] = left & startable_alone & ~attempt.admitted(alternative)
     return causes
+
+
+def _crowds(scene: Scene, causes: Sequence[Mapping[Cause, int]]) -> Iterator[Crowd]:
+    """Requests that want more devices together than there are for them, whatever the constraints are."""
+    demands: list[tuple[Alternative, Demand]] = []
+    for alternative, size in needed(scene.board):
+        usable = scene.board.alternatives[alternative.number].selected
+        for cause, mask in causes[alternative.number].items():
+            if cause is not Cause.NO_ATTRIBUTE:
+                usable &= ~mask
+        if size and not alternative.admin and not usable & scene.board.sharing:
+            demands.append((alternative, Demand(usable, size)))
+    short = shortage([demand for _, demand in demands])
+    if short is None or len(short) < 2:
+        return
+    together = 0
+    for index in short:
+        together |= demands[index][1].devices
+    yield Crowd(
+        tuple(demands[index][0].number for index in short),
+        _drivers(scene, together),
+        sum(demands[index][1].size for index in short),
+        together.bit_count(),
+    )
 
 
 def _detail(scene: Scene, alternative: Alternative, cause: Cause, number: int) -> str:
@@ -147,6 +236,9 @@ def _detail(scene: Scene, alternative: Alternative, cause: Cause, number: int) -
     if cause is Cause.DEVICE_PLUGIN:
         names = {plugged.resource for plugged in scene.offer.withheld if plugged.mask >> number & 1}
         return ", ".join(sorted(names))
+    if cause is Cause.TOO_SMALL:
+        fractional = scene.board.counts_fractions
+        return misfit(scene.board.devices[number], alternative.capacity, fractional=fractional)
     if cause is Cause.NO_ATTRIBUTE:
         for constraint in alternative.constraints:
             reason = scene.board.values[constraint, alternative.number].absent.get(number)
@@ -192,36 +284,34 @@ class _Side:
         return (self.usable & self.values.groups.get(element, 0)).bit_count()
 
 
-def _constraint_story(scene: Scene, constraint: Constraint, blocking: int | None) -> ConstraintStory:
-    sides = list(_sides(scene, constraint))
-    label, is_blocking = scene.labels[constraint.claim], constraint.number == blocking
+def _constraint_story(scene: Scene, constraint: Constraint) -> ConstraintStory:
+    sides, label = list(_sides(scene, constraint)), scene.labels[constraint.claim].name
     missing = _missing(scene, sides)
     if constraint.distinct:
         values = {element for side in sides for element in side.values.groups if side.within(element)}
         wanted = sum(side.wanted for side in sides)
-        return ConstraintStory(
-            label, constraint.attribute, True, None, (), wanted, len(values), missing, is_blocking
-        )
-    element = _best_element(sides)
+        return ConstraintStory(label, constraint.attribute, True, None, (), wanted, len(values), missing)
+    look = tuple((id(side.values), side.usable, side.wanted) for side in sides)
+    if look not in scene.best:
+        scene.best[look] = _best_element(sides)
+    element = scene.best[look]
     shares = tuple(_share(scene, side, element) for side in sides)
     value = None if element is None else element[1]
-    return ConstraintStory(label, constraint.attribute, False, value, shares, 0, 0, missing, is_blocking)
+    return ConstraintStory(label, constraint.attribute, False, value, shares, 0, 0, missing)
 
 
 def _sides(scene: Scene, constraint: Constraint) -> Iterator[_Side]:
-    """Each request under the constraint, by its first alternative that the constraint covers."""
+    """Each request under the constraint: of its alternatives there, the first that finds any device."""
+    boards = scene.board.alternatives
     for request in scene.board.asked.claims[constraint.claim].requests:
-        alternative = _covered_by(request, constraint)
-        if alternative is None:
+        covered = [a for a in request.alternatives if constraint.number in a.constraints]
+        if not covered:
             continue
-        board = scene.board.alternatives[alternative.number]
+        alternative = next((a for a in covered if boards[a.number].selected), covered[0])
+        board = boards[alternative.number]
         usable = board.usable & scene.attempt.available(alternative)
         values = scene.board.values[constraint.number, alternative.number]
         yield _Side(alternative, size_of(alternative, board), usable, values)
-
-
-def _covered_by(request: Request, constraint: Constraint) -> Alternative | None:
-    return next((a for a in request.alternatives if constraint.number in a.constraints), None)
 
 
 def _best_element(sides: Sequence[_Side]) -> Element | None:
@@ -246,9 +336,11 @@ def _share(scene: Scene, side: _Side, element: Element | None) -> Share:
 
 
 def _missing(scene: Scene, sides: Sequence[_Side]) -> Mapping[str, str]:
-    """Why drivers lack the attribute: those of which no device that is asked for has it."""
+    """Why drivers lack the attribute: those of which no device has it that is asked for, and needed."""
     reasons: dict[str, str] = {}
     for side in sides:
+        if (side.usable & side.values.present).bit_count() >= side.wanted:
+            continue
         selected = scene.board.alternatives[side.alternative.number].selected
         for pool, start in zip(scene.offer.pools, scene.offer.starts, strict=True):
             here = selected & ((1 << len(pool.devices)) - 1) << start
