@@ -69,6 +69,14 @@ fuzz-cel: $(STAMP) go-programs ## compare N random CEL expressions with cel-go (
 fuzz-hostile: $(STAMP) ## run N expressions that want to stop the operator, each under a budget of 0.2 s (N=100000 SEED=…)
 	$(BIN)/python -m tests.cel.hostile --count $(or $(N),100000) $(if $(SEED),--seed $(SEED))
 
+.PHONY: fuzz-validation
+fuzz-validation: $(STAMP) go-programs ## compare what `plan` says of N random objects with the API server (N=2000 SEED=1)
+	$(BIN)/python -m e2e.validation --number $(or $(N),2000) --seed $(or $(SEED),1)
+
+.PHONY: fields
+fields: $(STAMP) go-programs ## write the fields that `plan` knows, from a running API server
+	$(BIN)/python -m e2e.schemas
+
 .PHONY: bench-e2e
 bench-e2e: $(STAMP) go-programs ## pods from create to bound, beside kube-scheduler alone (SIZES="100/400 500/1000" REPEAT=3 SOAK=5000)
 	$(BIN)/python -m bench.e2e $(if $(SIZES),--sizes $(SIZES)) $(if $(REPEAT),--repeat $(REPEAT) --native) --idle $(or $(IDLE),0) --soak $(or $(SOAK),0)

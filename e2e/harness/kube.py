@@ -71,7 +71,7 @@ class Kube:
         content_type: str = "application/json",
     ) -> Any:
         """One call of the API; the answer's JSON, or its text where it is not JSON."""
-        data = None if body is None else json.dumps(body)
+        data = None if body is None else json.dumps(body, separators=(",", ":"))
         async with self._call(method, path, data=data, params=params, content_type=content_type) as response:
             text = await response.text()
             is_json = response.content_type == "application/json"

@@ -18,6 +18,7 @@ class Features:
     consumable_capacity: bool = True
     binding_conditions: bool = True
     partitionable_devices: bool = True
+    partitionable_devices_type: bool = False
     fractional_capacity_range: bool = True
     list_type_attributes: bool = False
     derived_attributes: bool = False
@@ -51,6 +52,7 @@ GATES: Mapping[str, str] = {
     "DRAConsumableCapacity": "consumable_capacity",
     "DRADeviceBindingConditions": "binding_conditions",
     "DRAPartitionableDevices": "partitionable_devices",
+    "DRAPartitionableDevicesType": "partitionable_devices_type",
     "DRAFractionalCapacityRange": "fractional_capacity_range",
     "DRAListTypeAttributes": "list_type_attributes",
     "DRADerivedAttributes": "derived_attributes",

@@ -96,9 +96,9 @@ class World:
         try:
             effect = self._put(parsed_as(model, body))
         except ObjectInvalid as error:
-            return self._refuse(kind, key, body, error.reason)
+            return self.refuse(kind, body, error.reason)
         except ValueError as error:
-            return self._refuse(kind, key, body, str(error))
+            return self.refuse(kind, body, str(error))
         if self.problems.pop((kind, key), None) is not None:
             effect = effect or Effect.CONSUMERS
         if kind in KEPT_RAW:
@@ -311,8 +311,9 @@ class World:
                 pass
         return Effect.EVERYONE
 
-    def _refuse(self, kind: str, key: ObjectKey, body: Mapping[str, Any], reason: str) -> Change:
-        """Record a malformed object; what it was before no longer counts, save the devices that it holds."""
+    def refuse(self, kind: str, body: Mapping[str, Any], reason: str) -> Change:
+        """Record a wrong object; what it was before no longer counts, save the devices that it holds."""
+        key = key_in(body)
         if kind == "ResourceClaim":
             effect = self._keep_held(key, body)
         else:

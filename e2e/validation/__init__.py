@@ -1,0 +1,1 @@
+"""`dovetail plan`'s judgement of objects beside the API server's, on objects that nobody thought of."""

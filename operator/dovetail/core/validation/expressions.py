@@ -1,0 +1,37 @@
+"""CEL expressions as the API server judges them before it stores them."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from dovetail.core.cel import Environment, compile_attribute, compile_selector
+from dovetail.core.features import Features
+from dovetail.core.validation.faults import Fault, Faults, size, too_long
+from dovetail.errors import ExpressionInvalid
+
+LONGEST: Final = 10 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """By which rules an object is judged."""
+
+    features: Features
+
+    @property
+    def environment(self) -> Environment:
+        """What expressions can refer to."""
+        return Environment(
+            consumable_capacity=self.features.consumable_capacity,
+            list_type_attributes=self.features.list_type_attributes,
+        )
+
+
+def expression(text: str, at: str, rules: Rules, *, derived: bool = False) -> Faults:
+    """A selector, or the expression of a derived attribute."""
+    if size(text) > LONGEST:
+        yield too_long(at, LONGEST)
+        return
+    try:
+        (compile_attribute if derived else compile_selector)(text, rules.environment)
+    except ExpressionInvalid as error:
+        yield Fault(at, error.reason)
