@@ -251,10 +251,6 @@ def test_pods_without_a_claim_of_ours_are_not_ours(tmp_path: Path) -> None:
         ([pod(template="gone", gated=False)], '"gone"'),
         ([pod(claims=[named("gone")])], "'gone'"),
         ([pod(claims=[named("claim")]), claim(spec=devices_spec(request("gpu", "no-class")))], "no-class"),
-        (
-            [pod(template="template", containers=[{"resources": {"claims": [{"name": "x"}]}}]), template()],
-            "'x'",
-        ),
     ],
 )
 def test_pods_that_cannot_be_served_as_they_are_are_in_error(
@@ -288,12 +284,16 @@ def test_pods_that_have_a_node_or_are_done_are_not_planned(tmp_path: Path) -> No
 
 
 def test_gates_default_to_those_of_1_37_and_can_be_set(tmp_path: Path) -> None:
-    """Here a prioritized list, which a gate that is off refuses."""
+    """Here a prioritized list: the API server leaves it out, and takes no request without devices."""
     spec = devices_spec({"name": "gpu", "firstAvailable": [{"name": "a", "deviceClassName": GPU}]})
     write(tmp_path, *hardware("n1"), claim(spec=spec), pod(claims=[named("claim")]))
     assert only_pod(tmp_path)["outcome"] == "fits"
-    refused = only_pod(tmp_path, "--feature-gates", "DRAPrioritizedList=false,DRAAdminAccess=true", status=1)
-    assert refused["outcome"] == "error"
+    gates = "DRAPrioritizedList=false,DRAAdminAccess=true"
+    refused = plan_json(tmp_path, "--feature-gates", gates, status=2)
+    assert outcomes(refused) == {"pod": "error"}
+    assert refused["notes"] == [
+        "ResourceClaim default/claim: firstAvailable is left out, since DRAPrioritizedList is off."
+    ]
 
 
 @pytest.mark.parametrize("gates", ["NoSuchGate=true", "DRAAdminAccess", "DRAAdminAccess=yes"])

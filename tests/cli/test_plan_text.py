@@ -75,7 +75,7 @@ def test_problems_go_to_standard_error(tmp_path: Path) -> None:
     result = plan(str(everything(tmp_path)))
     place = f"problem: {tmp_path / 'objects.yaml'}, document "
     assert result.stderr.startswith(place)
-    assert "Pod f: spec.containers: Input should be a valid list" in result.stderr
+    assert "Pod f: spec.containers: a list is expected" in result.stderr
     assert "problem" not in result.stdout
 
 
@@ -134,11 +134,15 @@ def test_nothing_to_plan_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("hostile", ["[red]x[/red]", "[/]", ":smile:", "x" * 5000])
 def test_what_people_write_is_never_markup(tmp_path: Path, hostile: str) -> None:
-    """Gates, names and messages are printed as they are."""
-    gated: Body = pod("p", template="template", gates=[hostile])
-    result = plan(str(write(tmp_path, *hardware("n1"), template(), gated)))
+    """Schedulers, gates and messages are printed as they are."""
+    elsewhere: Body = pod("p", template="template", schedulerName=hostile)
+    result = plan(str(write(tmp_path, *hardware("n1"), template(), elsewhere)))
     assert result.exit_code == 0
     assert hostile in result.stdout
+    gated: Body = pod("p", template="template", gates=[hostile])
+    result = plan(str(write(tmp_path, *hardware("n1"), template(), gated)))
+    assert result.exit_code == 2
+    assert hostile in result.stderr
 
 
 def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from dovetail.core.features import GATES, Features
 WITHOUT_EFFECT = frozenset(
     {
         "DynamicResourceAllocation",
-        "DRAPartitionableDevicesType",
         "DRAResourceClaimGranularStatusAuthorization",
         "DRAResourcePoolStatus",
         "DRASchedulerFilterTimeout",

@@ -2,11 +2,13 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dovetail.api.placement import PriorityClass
+from dovetail.cli.admission import Admitted, admit_all
 from dovetail.cli.gathering import gather, listed
+from dovetail.cli.known_kinds import WORKLOADS
 from dovetail.cli.manifests import Key, Manifest, Trouble
 from dovetail.cli.workloads import expand
 from dovetail.core.dual_mode import describe
@@ -29,10 +31,23 @@ class Loaded:
     notes: tuple[str, ...]
 
 
+NOT_THERE: frozenset[str] = frozenset({"Pod", "ResourceClaim", "ResourceClaimTemplate"})
+"""Kinds of which a refused object counts as wrong; those of other kinds count as they are written,
+so that what else stands in a pod's way is told."""
+
+
 def load(
-    paths: Sequence[str], features: Features, *, shipped_mappings: bool, exclude_dual_mode: bool
+    paths: Sequence[str],
+    features: Features,
+    *,
+    shipped_mappings: bool,
+    exclude_dual_mode: bool,
+    lenient: bool = False,
 ) -> Loaded:
-    """Read manifests into a world in which nodes that only slices name exist."""
+    """Read manifests into a world in which nodes that only slices name exist.
+
+    `lenient`: fields that Kubernetes does not know are no problem.
+    """
     world = World(
         features,
         shipped_mappings=shipped_mappings,
@@ -40,24 +55,37 @@ def load(
         exclude_dual_mode=exclude_dual_mode,
     )
     gathered = gather(paths)
-    notes = dict.fromkeys(gathered.notes())
-    known = {key: each for key, each in gathered.manifests.items() if each.kind in MODELS}
+    admitted = admit_all(gathered.manifests, features, lenient=lenient)
+    notes = dict.fromkeys(gathered.notes()) | admitted.notes
+    known = {key: each for key, each in admitted.manifests.items() if each.kind in MODELS}
     for manifest in known.values():
         if manifest.kind != "Pod":
-            world.put(manifest.kind, manifest.body)
-    expanded = expand(gathered.manifests, world.nodes)
+            _put(world, manifest, admitted)
+    expanded = expand(admitted.standing(WORKLOADS), world.nodes)
     notes.update(dict.fromkeys(expanded.notes))
     for manifest in expanded.volume_claims:
         world.put(manifest.kind, manifest.body)
     # Priorities are known once all classes are, and nodes before the pods of DaemonSets.
     for manifest in expanded.pods:
-        world.put(manifest.kind, _settled(world, manifest.body, notes))
+        _put(world, replace(manifest, body=_settled(world, manifest.body, notes)), admitted)
     known.update((manifest.key, manifest) for manifest in (*expanded.volume_claims, *expanded.pods))
-    troubles = [*gathered.troubles, *expanded.troubles]
-    troubles += dict.fromkeys(known[key].trouble(problem.reason) for key, problem in world.problems.items())
+    troubles = [*gathered.troubles, *admitted.troubles, *expanded.troubles]
+    troubles += dict.fromkeys(
+        known[key].trouble(problem.reason)
+        for key, problem in world.problems.items()
+        if key not in admitted.refused
+    )
     troubles += _mapping_troubles(world, known)
     notes.update(dict.fromkeys(_dual_mode_notes(world)))
     return Loaded(world, gathered.in_input_order(troubles), tuple(notes))
+
+
+def _put(world: World, manifest: Manifest, admitted: Admitted) -> None:
+    reason = admitted.refused.get(manifest.key)
+    if reason is not None and manifest.kind in NOT_THERE:
+        world.refuse(manifest.kind, manifest.body, reason)
+    else:
+        world.put(manifest.kind, manifest.body)
 
 
 def _settled(world: World, body: Mapping[str, Any], notes: dict[str, None]) -> Mapping[str, Any]:

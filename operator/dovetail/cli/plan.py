@@ -30,6 +30,16 @@ class Output(enum.StrEnum):
     JSON = "json"
 
 
+Lenient = Annotated[
+    bool,
+    typer.Option(
+        "--lenient",
+        help="Take fields that Kubernetes 1.37 does not know for notes instead of problems: "
+        "for what other versions wrote.",
+    ),
+]
+
+
 def plan(  # noqa: PLR0917 - typer passes options by name
     paths: Annotated[
         list[str], typer.Argument(metavar="FILE|DIR|-...", help="Manifests: YAML or JSON, Lists included.")
@@ -43,6 +53,7 @@ def plan(  # noqa: PLR0917 - typer passes options by name
             metavar="GATE=true,…", help="Kubernetes feature gates that differ from 1.37's defaults."
         ),
     ] = "",
+    lenient: Lenient = False,
     no_shipped_mappings: Annotated[
         bool, typer.Option("--no-shipped-mappings", help="Leave out the mappings that are built in.")
     ] = False,
@@ -79,6 +90,7 @@ def plan(  # noqa: PLR0917 - typer passes options by name
         features,
         shipped_mappings=not no_shipped_mappings,
         exclude_dual_mode=dual_mode_nodes == "exclude",
+        lenient=lenient,
     )
     settings = PlanSettings(frozenset(name.strip() for name in scheduler_names.split(",") if name.strip()))
     assumed = loaded.world.nodes.assumed
