@@ -123,3 +123,17 @@ def test_a_slice_that_is_refused_still_tells_what_else_is_wrong(tmp_path: Path) 
     }
     answer = plan_json(write(tmp_path, body), status=2)
     assert messages(answer) == ["spec.pool.resourceSliceCount: it is not greater than zero"]
+
+
+@pytest.mark.parametrize("kind", ["ResourceSlice", "DeviceClass"])
+def test_nothing_fits_by_what_the_api_server_refuses(tmp_path: Path, kind: str) -> None:
+    """A slice that is nowhere in one place, a class with a selector too many: the pod is told which."""
+    bodies = [*hardware("n1"), template(), pod(template="template")]
+    wrong = next(body for body in bodies if body["kind"] == kind)
+    if kind == "ResourceSlice":
+        wrong["spec"]["allNodes"] = True
+    else:
+        wrong["spec"]["selectors"] = [{"cel": {"expression": "true"}}] * 33
+    answer = plan_json(write(tmp_path, *bodies), status=2)
+    assert outcomes(answer) == {"pod": "error"}
+    assert f"{kind} {wrong['metadata']['name']}: spec" in answer["pods"][0]["message"]

@@ -10,6 +10,7 @@ from dovetail.cli.admission import Admitted, admit_all
 from dovetail.cli.gathering import gather, listed
 from dovetail.cli.known_kinds import WORKLOADS
 from dovetail.cli.manifests import Key, Manifest, Trouble
+from dovetail.cli.refused import Refused
 from dovetail.cli.workloads import expand
 from dovetail.core.dual_mode import describe
 from dovetail.core.features import Features
@@ -24,16 +25,20 @@ SYSTEM_PRIORITIES: Mapping[str, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A world out of manifests; `troubles` are in the order of the input, `notes` say what was assumed."""
+    """A world out of manifests; `troubles` are in the order of the input, `notes` say what was assumed.
+
+    `refused` are slices and classes that the API server would not take: they count all the same, so that
+    what else stands in a pod's way is told.
+    """
 
     world: World
     troubles: tuple[Trouble, ...]
     notes: tuple[str, ...]
+    refused: tuple[Refused, ...] = ()
 
 
 NOT_THERE: frozenset[str] = frozenset({"Pod", "ResourceClaim", "ResourceClaimTemplate"})
-"""Kinds of which a refused object counts as wrong; those of other kinds count as they are written,
-so that what else stands in a pod's way is told."""
+"""Kinds of which a refused object counts as wrong; those of other kinds count as they are written."""
 
 
 def load(
@@ -77,7 +82,8 @@ def load(
     )
     troubles += _mapping_troubles(world, known)
     notes.update(dict.fromkeys(_dual_mode_notes(world)))
-    return Loaded(world, gathered.in_input_order(troubles), tuple(notes))
+    refused = tuple(Refused(admitted.manifests[key], reason) for key, reason in admitted.refused.items())
+    return Loaded(world, gathered.in_input_order(troubles), tuple(notes), refused)
 
 
 def _put(world: World, manifest: Manifest, admitted: Admitted) -> None:

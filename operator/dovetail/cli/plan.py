@@ -3,7 +3,7 @@
 import enum
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated
 
 import typer
@@ -14,6 +14,7 @@ from dovetail.cli.loading import Loaded, load
 from dovetail.cli.mapping_notes import mapping_notes
 from dovetail.cli.plan_report import as_json, outcome_of
 from dovetail.cli.plan_text import print_plan, print_troubles
+from dovetail.cli.refused import without_refused
 from dovetail.core.budget import Budget
 from dovetail.core.forecast import Forecast, forecast
 from dovetail.core.planner import PlanSettings
@@ -94,7 +95,7 @@ def plan(  # noqa: PLR0917 - typer passes options by name
     )
     settings = PlanSettings(frozenset(name.strip() for name in scheduler_names.split(",") if name.strip()))
     assumed = loaded.world.nodes.assumed
-    forecasts = list(forecast(loaded.world, settings=settings, budget=_budgets(decision_seconds)))
+    forecasts = list(_forecasts(loaded, settings, decision_seconds))
     if output is Output.JSON:
         typer.echo(
             json.dumps(as_json(forecasts, loaded.troubles, loaded.notes), indent=2, ensure_ascii=False)
@@ -102,6 +103,11 @@ def plan(  # noqa: PLR0917 - typer passes options by name
     else:
         _print_text(loaded, forecasts, assumed, idle)
     raise typer.Exit(_status(loaded, forecasts))
+
+
+def _forecasts(loaded: Loaded, settings: PlanSettings, seconds: float) -> Iterator[Forecast]:
+    for each in forecast(loaded.world, settings=settings, budget=_budgets(seconds)):
+        yield without_refused(each, loaded.refused)
 
 
 def _print_text(
