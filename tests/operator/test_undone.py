@@ -6,10 +6,14 @@ from typing import Any
 import pytest
 import structlog
 
+from dovetail.api.kinds import CLAIM
+from dovetail.core.decisions import Reserve
 from dovetail.embedded import EmbeddedCluster
 from dovetail.handlers.context import Context
 from dovetail.services import serving
-from dovetail.services.attempts import LONGEST_PAUSE_SECONDS, REFUSED, Attempts
+from dovetail.services.attempts import LONGEST_PAUSE_SECONDS, REFUSED, Attempts, of_needs
+from dovetail.services.mind import Verdict
+from dovetail.services.picture import Picture
 from tests.operator.conftest import OperatorStarter
 from tests.operator.worlds import Body, bind, claim, is_gated, pairs, pod, waits_for
 
@@ -19,6 +23,8 @@ MOST_WRITES = 4 * LIMIT
 
 BOUND = 40
 """Where a test stops anyway: an operator that goes on for so long never ends."""
+
+MINE = ("default", "mine")
 
 Undo = Callable[[EmbeddedCluster, Body], Any]
 
@@ -261,6 +267,26 @@ def test_after_the_free_attempts_pauses_double() -> None:
     assert attempts.wait([("other",)]) == 0.0
     now += 601.0
     assert attempts.wait([("claim",)]) == 0.0
+
+
+def test_refused_writes_of_all_who_join_a_claim_count_together() -> None:
+    """Many pods may join one claim, each at its first try; refused writes to it are limited for all."""
+    attempts = Attempts(LIMIT, lambda: 0.0)
+    picture = Picture()
+    newcomer = pod("late", claim="mine")
+    newcomer["metadata"] |= {"uid": "late", "resourceVersion": "2"}
+    shared = claim("mine")
+    shared["metadata"] |= {"uid": "mine", "resourceVersion": "1"}
+    picture.see(CLAIM, shared | {"status": {"allocation": {"devices": {}}}})
+    verdict = Verdict(Reserve((MINE,)), {MINE: shared})
+
+    for index in range(10 * LIMIT):
+        attempts.record(("default", f"joins-{index}"), verdict, is_refused=False)
+    assert attempts.wait(of_needs(picture, newcomer)) == 0.0
+
+    for index in range(LIMIT * int(1 / REFUSED)):
+        attempts.record(("default", f"refused-{index}"), verdict, is_refused=True)
+    assert attempts.wait(of_needs(picture, newcomer)) > 0.0
 
 
 def test_a_refused_attempt_counts_less() -> None:

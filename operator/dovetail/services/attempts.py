@@ -69,19 +69,6 @@ def of_consumers(held: Iterable[Json], pod: Key) -> list[Subject]:
     return [of_consumer(key_of(claim), pod) for claim in held]
 
 
-def of_verdict(pod: Key, verdict: Verdict) -> list[Subject]:
-    """What carrying out a decision tries; nothing where it writes to no claim."""
-    match verdict.decision:
-        case Place(grants=grants, reserve=joined):
-            given = [of_claim(grant.claim) for grant in grants if grant.claim in verdict.claims]
-        case Reserve(claims=joined):
-            given = []
-        case _:
-            return []
-    steps = given + [of_consumer(claim, pod) for claim in joined if claim in verdict.claims]
-    return [of_pod(pod), *steps] if steps else []
-
-
 def of_needs(picture: Picture, pod: Json) -> list[Subject]:
     """What serving a pod may try next, as the picture shows it."""
     key, uid = key_of(pod), pod["metadata"]["uid"]
@@ -90,7 +77,7 @@ def of_needs(picture: Picture, pod: Json) -> list[Subject]:
         if not claims.is_allocated(claim):
             steps.append(of_claim(key_of(claim)))
         elif uid not in claims.consumers(claim) and not claims.reserves_itself(pod):
-            steps.append(of_consumer(key_of(claim), key))
+            steps += [of_claim(key_of(claim)), of_consumer(key_of(claim), key)]
     return [of_gate(key), of_pod(key), *steps] if steps else [of_gate(key)]
 
 
@@ -142,6 +129,25 @@ class Attempts:
             record.streak += cost
             record.last = now
             self._records.move_to_end(subject)
+
+    def record(self, pod: Key, verdict: Verdict, *, is_refused: bool) -> None:
+        """A decision about a pod has been carried out, or was refused; nothing where it wrote to no claim.
+
+        That a pod joins a claim costs the claim nothing, unless it is refused: many may share one.
+        """
+        match verdict.decision:
+            case Place(grants=grants, reserve=joined):
+                given = [grant.claim for grant in grants if grant.claim in verdict.claims]
+            case Reserve(claims=joined):
+                given = []
+            case _:
+                return
+        joins = [claim for claim in joined if claim in verdict.claims]
+        if not given and not joins:
+            return
+        written = [*given, *joins] if is_refused else given
+        steps = [of_pod(pod), *map(of_claim, written), *(of_consumer(claim, pod) for claim in joins)]
+        self.count(steps, REFUSED if is_refused else 1.0)
 
     def forget(self, *subjects: Subject) -> None:
         """These have come to an end."""

@@ -22,7 +22,7 @@ from dovetail.core.reasons import Reason
 from dovetail.errors import DovetailError, Forbidden, Rejected
 from dovetail.services import claims, holdings
 from dovetail.services.allocation import AllocationWriter, Dropped
-from dovetail.services.attempts import REFUSED, Attempts, of_consumers, of_gate, of_needs, of_verdict
+from dovetail.services.attempts import Attempts, of_consumers, of_gate, of_needs
 from dovetail.services.avoidance import Avoidance
 from dovetail.services.clashes import Clashes, Device
 from dovetail.services.conditions import Conditions
@@ -224,7 +224,7 @@ class Serving:
             return
         written = await self.tools.writer.write(pod, verdict, now=self.tools.now())
         notes.unsettled = written.unknown
-        self.tools.attempts.count(of_verdict(key, verdict), REFUSED if written.failures else 1.0)
+        self.tools.attempts.record(key, verdict, is_refused=bool(written.failures))
         if written.failures:
             raise written.failures[0]
         notes.given |= verdict.claims.keys()
