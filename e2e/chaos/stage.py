@@ -24,6 +24,7 @@ SETTINGS: dict[str, Any] = {
     "take_back_pause_seconds": 3,
     "avoid_seconds": 5,
     "audit_seconds": 2,
+    "hold_seconds": 10,
 }
 """Quick enough for a run of two minutes; otherwise as people have it."""
 

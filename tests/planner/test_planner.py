@@ -17,8 +17,9 @@ from dovetail.core.decisions import (
     Ungate,
     Waits,
 )
+from dovetail.core.order import order_of
 from dovetail.core.outcome import Allocation
-from dovetail.core.planner import PlanSettings, order_of, plan_pod
+from dovetail.core.planner import PlanSettings, plan_pod
 from dovetail.core.reasons import Reason
 from tests.planner.worlds import (
     HOSTNAME,

@@ -1,6 +1,6 @@
 """Devices for the claims of one pod: on one node, or on the best of several."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from dovetail.api.claims import ResourceClaim
@@ -8,6 +8,7 @@ from dovetail.core.board import Board, named
 from dovetail.core.boards import BoardMaker
 from dovetail.core.budget import Budget, BudgetSpent
 from dovetail.core.diagnosis import Diagnosis, Told
+from dovetail.core.holdings import Hold
 from dovetail.core.inventory import Inventory
 from dovetail.core.offers import NodeOffer
 from dovetail.core.outcome import Cut, DoesNotFit, Fits, Placement, RequestInvalid
@@ -18,6 +19,7 @@ from dovetail.core.search import Found, most_points
 from dovetail.core.solving import Answer, Wrong, solve
 from dovetail.core.sources import Expressions, reads_pool
 from dovetail.core.strictness import first_failing, is_strict
+from dovetail.core.usage import usage_supposing
 
 KEPT_REQUESTS = 256
 """So many different sets of claims are remembered, with what was found out about each."""
@@ -66,6 +68,33 @@ def place(
         return question.refused(candidates.names(groups)) if chosen is None else question.told(chosen)
     except BudgetSpent:
         return Cut(question.node, budget.spent)
+
+
+def suppose(
+    inventory: Inventory,
+    claims: Sequence[ResourceClaim],
+    node: str,
+    *,
+    taken: Sequence[Hold],
+    released: Sequence[Hold],
+    budget: Budget,
+) -> Fits | None:
+    """Devices for the claims on a node if some holdings were given back, then others taken.
+
+    The inventory stays as it is. Raises `RequestInvalid` and `BudgetSpent`.
+    """
+    return _Question(inventory, claims, budget).supposed(node, taken, released)
+
+
+def most_free(inventory: Inventory, nodes: Iterable[str], limit: int) -> list[str]:
+    """Nodes in different states, those with most free devices first."""
+    offers = inventory.offers
+    by_state = {offers.state(node): node for node in sorted(nodes, reverse=True)}
+
+    def free(node: str) -> int:
+        return sum(usage.free.bit_count() for usage in offers.usages(offers.offer(node)))
+
+    return sorted(by_state.values(), key=lambda node: (-free(node), node))[:limit]
 
 
 class _Question:
@@ -137,6 +166,17 @@ class _Question:
                 raise self._invalid(answer, node)
             case _:
                 return self.refused([(node,)])
+
+    def supposed(self, node: str, taken: Sequence[Hold], released: Sequence[Hold]) -> Fits | None:
+        """The answer for a node in another state than the present one."""
+        offer, features = self._inventory.offers.offer(node), self._inventory.features
+        usages = tuple(
+            usage_supposing(pool, features, taken=taken, released=released) for pool in offer.pools
+        )
+        answer = solve(self._board(offer), usages, offer.starts, self._budget)
+        if not isinstance(answer, Found):
+            return None
+        return fits(self._board(offer), answer, offer, self._claims, features)
 
     def refused(self, groups: Sequence[tuple[str, ...]]) -> DoesNotFit:
         """The refusal of all nodes; those of a group are in the same state."""

@@ -12,8 +12,9 @@ from dovetail.core.cases import case_of
 from dovetail.core.decisions import Decision, Grant, Nothing, ObjectKey, Place, Reserve
 from dovetail.core.extended_holds import settle
 from dovetail.core.generation import Create, Impossible, steps_for
+from dovetail.core.order import order_of
 from dovetail.core.outcome import Allocation
-from dovetail.core.planner import PlanSettings, order_of, plan_pod
+from dovetail.core.planner import PlanSettings, plan_pod
 from dovetail.core.world import World
 
 

@@ -68,9 +68,17 @@ class PoolHoldings:
             Counter(self.shares),
             {name: Counter(amounts) for name, amounts in self.consumed.items()},
             dict(self.paid()),
+            self._published,
         )
         for hold in holds:
             copy.give_back(hold)
+        return copy
+
+    def supposing(self, *, taken: Iterable[Hold], released: Iterable[Hold]) -> "PoolHoldings":
+        """A copy in which some are given back, then others taken; this one stays as it is."""
+        copy = self.without(released)
+        for hold in taken:
+            copy.take(hold)
         return copy
 
     def is_held(self, name: str) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from types import MappingProxyType
+from typing import Any
 
 from dovetail.api.claims import POD_CLAIM_NAME, DeviceClass, DeviceResult, ResourceClaim
 from dovetail.api.nodes import Node
@@ -284,6 +285,12 @@ class Inventory:
             for device in content.devices
             for name in device.view.attributes
         )
+
+
+def holds_in(allocation: Mapping[str, Any]) -> tuple[Hold, ...]:
+    """What an allocation, as JSON, holds; devices with admin access are not held."""
+    results = [DeviceResult.model_validate(result) for result in allocation["devices"]["results"]]
+    return tuple(_hold(result) for result in results if not result.admin_access)
 
 
 def wishes_of_generated(claim: ResourceClaim) -> bytes | None:

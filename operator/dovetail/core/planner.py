@@ -1,12 +1,12 @@
 """What to do with one pod: the claims it needs together, on one node that it can use (design, section 2)."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from dovetail.api.claims import AllocationResult, ResourceClaim
 from dovetail.api.pods import Pod
 from dovetail.core import outcome
-from dovetail.core.allocator import place
+from dovetail.core.allocator import place, suppose
 from dovetail.core.budget import Budget, BudgetSpent
 from dovetail.core.candidates import (
     Candidates,
@@ -32,6 +32,7 @@ from dovetail.core.explain import explain
 from dovetail.core.extended import groups_of, served_on
 from dovetail.core.footprints import Footprint, footprint_of
 from dovetail.core.hints import constraint_hint, sharing_hint
+from dovetail.core.holdings import Hold
 from dovetail.core.labels import only_node
 from dovetail.core.node_refusals import NodeRefusal, summarize
 from dovetail.core.node_resources import demand_of, granted_to, is_mapped, refuse_pod, results_of
@@ -85,20 +86,35 @@ def plan_pod(
         return Cut(Reason.SEARCH_CUT, CUT)
 
 
-def order_of(pods: Iterable[Pod]) -> list[Pod]:
-    """The pods in the order in which they are served: by priority, then by age; else as they come."""
-    return sorted(pods, key=_rank)
+def plan_on(
+    world: World,
+    pod: Pod,
+    node: str,
+    *,
+    budget: Budget,
+    taken: Sequence[Hold] = (),
+    released: Sequence[Hold] = (),
+) -> Place | None:
+    """What a pod of which `plan_pod` knows the claims would get on a node that it can use.
+
+    It is supposed that some holdings were given back, then others taken. Raises `BudgetSpent`.
+    """
+    search = _Search(world, case_of(world, pod), budget, ())
+    alone, together = _parties(search)
+    own = _claims(search.case.unallocated)
+    claims = (*own, *_claims_of_others(world, together or alone, own))
+    ((extended, _),) = groups_of(world, _footprint(search, pod), (node,))
+    asked = claims if extended is None else (*claims, extended)
+    answer = suppose(world.inventory, asked, node, taken=taken, released=released, budget=budget)
+    if answer is None or _refuse_devices(search, asked, answer, may_evict=False) is not None:
+        return None
+    return _placed(search, own, answer)
 
 
 def _decide(search: _Search, settings: PlanSettings) -> Decision:
     if not search.case.is_ours:
         return _leave(search.world, search.case)
     return obstacle(search.world, search.case, settings.schedulers) or _serve(search)
-
-
-def _rank(pod: Pod) -> tuple[int, bool, str]:
-    created = pod.metadata.creation_timestamp
-    return (-(pod.spec.priority or 0), created is None, created or "")
 
 
 def _leave(world: World, case: Case) -> Decision:

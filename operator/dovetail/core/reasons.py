@@ -45,5 +45,8 @@ class Reason(enum.StrEnum):
     INVALID_POD = "InvalidPod"
     """The pod contradicts itself: a container uses a claim that the pod lacks."""
 
+    HELD_FOR_ANOTHER = "HeldForAnother"
+    """The devices that the pod could have are held, for a while, for one of higher priority, or older."""
+
     SEARCH_CUT = "SearchCut"
     """The search ran out of its budget; nothing is known, and it is tried again."""

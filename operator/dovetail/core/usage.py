@@ -42,6 +42,14 @@ def usage_without(offer: PoolOffer, holds: Iterable[Hold], features: Features) -
     return _read(offer, offer.holdings.without(holds), features)
 
 
+def usage_supposing(
+    offer: PoolOffer, features: Features, *, taken: Iterable[Hold], released: Iterable[Hold]
+) -> Usage:
+    """The state of the offer if some of its devices were given back, then others taken."""
+    mine = [[hold for hold in holds if hold.device.pool_key == offer.key] for holds in (taken, released)]
+    return _read(offer, offer.holdings.supposing(taken=mine[0], released=mine[1]), features)
+
+
 @lru_cache(maxsize=4096)
 def _idle(layout: Layout) -> Usage:
     """The state of which nothing is in use."""

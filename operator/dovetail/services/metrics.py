@@ -58,6 +58,9 @@ class Metrics:
             ["kind"],
             registry=self.registry,
         )
+        self.held_pods = Gauge(
+            "dovetail_held_pods", "Pods for which devices are held at present.", registry=self.registry
+        )
         self.taken_back = Counter(
             "dovetail_taken_back", "Allocations taken back from pods.", ["cause"], registry=self.registry
         )

@@ -22,9 +22,10 @@ from dovetail.api.kinds import CLAIM, POD
 from dovetail.api.pods import Pod
 from dovetail.core.budget import Budget
 from dovetail.core.decisions import Cut, Decision, Nothing, Place, Reserve
+from dovetail.core.earmarks import Earmark, plan_beside
 from dovetail.core.extended_holds import settle
 from dovetail.core.generation import Step, steps_for
-from dovetail.core.planner import PlanSettings, plan_pod
+from dovetail.core.planner import PlanSettings
 from dovetail.core.relevance import known_of
 from dovetail.core.world import Change as Meaning
 from dovetail.core.world import Effect, Problem, World
@@ -87,6 +88,8 @@ class Mind:
         now: Callable[[], str],
         clock: Callable[[], float] = monotonic,
     ) -> None:
+        self.earmarks: tuple[Earmark, ...] = ()
+        """What is kept for pods that wait: decisions about less urgent ones leave it."""
         self._world = world
         self._plan = plan
         self._limits = limits
@@ -271,7 +274,7 @@ class Mind:
         if first:
             status = pod.status.model_copy(update={"nominated_node_name": first})
             pod = pod.model_copy(update={"status": status})
-        decision = plan_pod(world, pod, settings=self._plan, budget=budget, avoid=avoid)
+        decision = plan_beside(world, pod, self.earmarks, settings=self._plan, budget=budget, avoid=avoid)
         used = thread_time() - began
         is_brief = isinstance(decision, Cut) and used > cpu_seconds
         planned_on = self._assume(world, raw, decision)

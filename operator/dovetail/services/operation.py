@@ -93,6 +93,7 @@ class Operation:
         parts = self._parts
         desks = (parts.pods, parts.claims, parts.guard, parts.quarantine.desk)
         await asyncio.gather(*(desk.finish(STOP_SECONDS) for desk in desks))
+        await parts.earmarks.finish()
         await parts.retraction.finish()
         for task in self._tasks:
             task.cancel()

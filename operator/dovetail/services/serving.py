@@ -27,6 +27,7 @@ from dovetail.services.avoidance import Avoidance
 from dovetail.services.clashes import Clashes, Device
 from dovetail.services.conditions import Conditions
 from dovetail.services.deciding import Deciding
+from dovetail.services.earmarks import Earmarks
 from dovetail.services.gates import is_gated, ungate
 from dovetail.services.gates_off import GatesOff
 from dovetail.services.generation import Generation
@@ -77,6 +78,7 @@ class Tools:
     rivals: Rivals
     quarantine: Quarantine
     deciding: Deciding
+    earmarks: Earmarks
     retraction: Retraction
     gates_off: GatesOff
     metrics: Metrics
@@ -337,6 +339,8 @@ class Serving:
     async def _refuse(self, key: Key, pod: Json, notes: Notes, reason: str, sentence: str) -> None:
         """Say why the pod waits; what it holds of an attempt that cannot be completed is given back."""
         await self._tell(key, pod, notes, reason, sentence)
+        if reason == Reason.NOTHING_FITS:
+            self.tools.earmarks.consider()
         if is_gated(pod) and holdings.holds_a_part(self.tools.picture, pod):
             await self.tools.retraction.now(
                 key, pod, holdings.claims_of(self.tools.picture, pod), cause="partial"

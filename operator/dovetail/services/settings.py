@@ -70,6 +70,13 @@ class Settings(BaseSettings):
         ge=0,
         description="How long a pod is not placed again on a node that its devices were taken back from.",
     )
+    hold_seconds: float = Field(
+        300.0,
+        ge=0,
+        le=3600,
+        description="How long devices that get free are held for a pod that needs several at once, while "
+        "less urgent pods wait for them; 0 for never.",
+    )
     resync_seconds: float = Field(
         120.0, ge=1, description="How often the picture of the cluster is compared with complete lists."
     )

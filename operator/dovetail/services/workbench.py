@@ -85,6 +85,11 @@ class Workbench:
         return Pen(self._wire, permit=self.leadership.assert_leading, count=self._count)
 
     @cached_property
+    def plan_settings(self) -> PlanSettings:
+        """What is set about planning."""
+        return PlanSettings(schedulers=self.settings.schedulers)
+
+    @cached_property
     def mind(self) -> Mind:
         """What decides, in a thread of its own."""
         settings = self.settings
@@ -94,7 +99,7 @@ class Workbench:
                 shipped_mappings=settings.shipped_mappings,
                 exclude_dual_mode=settings.excludes_dual_mode,
             ),
-            plan=PlanSettings(schedulers=settings.schedulers),
+            plan=self.plan_settings,
             limits=Limits(settings.decision_steps, settings.decision_seconds),
             now=now_text,
         )

@@ -1,5 +1,6 @@
 """Who does the work, and is built from what: each part is made once, when it is first asked for."""
 
+from collections.abc import Iterable
 from functools import cached_property
 from time import monotonic
 
@@ -11,6 +12,7 @@ from dovetail.services.clocks import now_text
 from dovetail.services.deciding import Deciding
 from dovetail.services.desk import Desk
 from dovetail.services.dual_modes import DualModes
+from dovetail.services.earmarks import Earmarks
 from dovetail.services.gates_off import GatesOff
 from dovetail.services.generation import Generation
 from dovetail.services.guard import Guard
@@ -185,6 +187,7 @@ class Workshop(Workbench):
             rivals=self.rivals,
             quarantine=self.quarantine,
             deciding=self.deciding,
+            earmarks=self.earmarks,
             retraction=self.retraction,
             gates_off=self.gates_off,
             metrics=self.metrics,
@@ -192,6 +195,23 @@ class Workshop(Workbench):
             clock=monotonic,
         )
         return Serving(tools, look_again=self._look_again)
+
+    @cached_property
+    def earmarks(self) -> Earmarks:
+        """What keeps devices for pods that need several at once."""
+        return Earmarks(
+            mind=self.mind,
+            picture=self.picture,
+            avoidance=self.avoidance,
+            notices=self.notices,
+            metrics=self.metrics,
+            plan=self.plan_settings,
+            seconds=self.settings.hold_seconds,
+            waiting=lambda: self.serving.waiting,
+            urgency=self._urgency,
+            mark=self._look_in_turn,
+            clock=monotonic,
+        )
 
     @cached_property
     def deciding(self) -> Deciding:
@@ -291,6 +311,9 @@ class Workshop(Workbench):
 
     def _look_now(self, key: Key) -> None:
         self.pods.queue.mark(key)
+
+    def _look_in_turn(self, keys: Iterable[Key]) -> None:
+        self.pods.queue.mark_in_turn(keys)
 
     def _look_again(self, key: Key, seconds: float) -> None:
         self.pods.queue.mark_later(key, seconds)

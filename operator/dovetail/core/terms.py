@@ -1,0 +1,73 @@
+"""For how long devices are kept for a pod, and for how long not again after that was in vain."""
+
+from dataclasses import dataclass
+
+LONGEST_REST_SECONDS = 3600.0
+
+
+@dataclass(slots=True)
+class _Term:
+    """One pod's."""
+
+    began: float | None = None
+    vain: int = 0
+    rests_until: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Spent:
+    """A node on which devices were kept in vain for a pod of this priority."""
+
+    priority: int
+    until: float
+
+
+class Terms:
+    """The terms of all pods, by UID; `now` is in seconds and never goes back.
+
+    After devices of a node were kept in vain, they are for whoever can use them: for at least twice as long
+    nothing is kept there for the pod, nor for others of no higher priority.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._terms: dict[str, _Term] = {}
+        self._spent: dict[str, _Spent] = {}
+
+    def may_hold(self, uid: str, now: float) -> bool:
+        """Whether devices may be kept for the pod now."""
+        term = self._terms.get(uid)
+        return self._seconds > 0 and (term is None or now >= term.rests_until)
+
+    def spent_nodes(self, priority: int, now: float) -> frozenset[str]:
+        """The nodes on which nothing is kept now for pods of this priority."""
+        for node in [node for node, spent in self._spent.items() if spent.until <= now]:
+            del self._spent[node]
+        return frozenset(node for node, spent in self._spent.items() if spent.priority >= priority)
+
+    def hold(self, uid: str, now: float) -> None:
+        """Devices are kept for the pod; on other devices the term goes on."""
+        term = self._terms.setdefault(uid, _Term())
+        if term.began is None:
+            term.began = now
+
+    def left(self, uid: str, now: float) -> float:
+        """How many seconds of the term are left."""
+        term = self._terms.get(uid)
+        began = now if term is None or term.began is None else term.began
+        return max(began + self._seconds - now, 0.0)
+
+    def end_in_vain(self, uid: str, node: str, priority: int, now: float) -> None:
+        """The term is over, and the pod still waits."""
+        term = self._terms.setdefault(uid, _Term())
+        term.began = None
+        term.vain += 1
+        rest = max(min(self._seconds * 2**term.vain, LONGEST_REST_SECONDS), self._seconds)
+        term.rests_until = now + rest
+        known = self._spent.get(node)
+        if known is None or known.until < term.rests_until:
+            self._spent[node] = _Spent(max(priority, known.priority if known else priority), now + rest)
+
+    def forget(self, uid: str) -> None:
+        """The pod waits no longer, or is gone."""
+        self._terms.pop(uid, None)
