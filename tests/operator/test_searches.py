@@ -148,6 +148,7 @@ async def test_a_turn_that_is_not_used_goes_to_another() -> None:
     stand.now += TURN_SECONDS
 
     assert stand.searches.may_take(C, 1) == inf
+    assert list(stand.searches.cut) == [C]
 
 
 @pytest.mark.parametrize("end", ["forget", "not made", "answer"])

@@ -165,8 +165,8 @@ class Searches:
         """Give the turn to the pod that is due and has used least, if nobody has it."""
         now = self._clock()
         if self._turn is not None and self._turn[1] <= now:
-            # It comes back when it can use a turn.
-            self._cuts[self._turn[0]].due = now + CUT_PAUSE_SECONDS
+            # It cannot be decided about at present, and is tried briefly when it can.
+            self._drop(self._turn[0])
             self._turn = None
         if self._turn is not None or self._running is not None or now < self._free_at:
             return
