@@ -33,6 +33,7 @@ def test_rests_have_a_limit() -> None:
 def test_a_row_of_pods_does_not_keep_a_node_for_ever() -> None:
     """Where it was in vain for one, nothing is kept for others of its priority, but for more urgent ones."""
     terms = Terms(100)
+    terms.end_in_vain("a", "n1", 5, -500)
     terms.end_in_vain("a", "n1", 5, 0)
 
     assert terms.spent_nodes(5, 199) == terms.spent_nodes(0, 199) == {"n1"}

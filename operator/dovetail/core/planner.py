@@ -103,7 +103,7 @@ def plan_on(
     alone, together = _parties(search)
     own = _claims(search.case.unallocated)
     claims = (*own, *_claims_of_others(world, together or alone, own))
-    ((extended, _),) = groups_of(world, _footprint(search, pod), (node,))
+    extended = next((made for made, _ in groups_of(world, _footprint(search, pod), (node,))), None)
     asked = claims if extended is None else (*claims, extended)
     answer = suppose(world.inventory, asked, node, taken=taken, released=released, budget=budget)
     if answer is None or _refuse_devices(search, asked, answer, may_evict=False) is not None:

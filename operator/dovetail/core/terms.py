@@ -14,25 +14,18 @@ class _Term:
     rests_until: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Spent:
-    """A node on which devices were kept in vain for a pod of this priority."""
-
-    priority: int
-    until: float
-
-
 class Terms:
     """The terms of all pods, by UID; `now` is in seconds and never goes back.
 
-    After devices of a node were kept in vain, they are for whoever can use them: for at least twice as long
-    nothing is kept there for the pod, nor for others of no higher priority.
+    After devices of a node were kept in vain, they are for whoever can use them: for twice as long nothing is
+    kept there for pods of no higher priority, and for the pod itself nothing anywhere, longer each time.
     """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._terms: dict[str, _Term] = {}
-        self._spent: dict[str, _Spent] = {}
+        self._spent: dict[tuple[str, int], float] = {}
+        """Until when nothing is kept on a node for pods of a priority, or of a lower one."""
 
     def may_hold(self, uid: str, now: float) -> bool:
         """Whether devices may be kept for the pod now."""
@@ -41,9 +34,9 @@ class Terms:
 
     def spent_nodes(self, priority: int, now: float) -> frozenset[str]:
         """The nodes on which nothing is kept now for pods of this priority."""
-        for node in [node for node, spent in self._spent.items() if spent.until <= now]:
-            del self._spent[node]
-        return frozenset(node for node, spent in self._spent.items() if spent.priority >= priority)
+        for place in [place for place, until in self._spent.items() if until <= now]:
+            del self._spent[place]
+        return frozenset(node for node, spent in self._spent if spent >= priority)
 
     def hold(self, uid: str, now: float) -> None:
         """Devices are kept for the pod; on other devices the term goes on."""
@@ -64,9 +57,7 @@ class Terms:
         term.vain += 1
         rest = max(min(self._seconds * 2**term.vain, LONGEST_REST_SECONDS), self._seconds)
         term.rests_until = now + rest
-        known = self._spent.get(node)
-        if known is None or known.until < term.rests_until:
-            self._spent[node] = _Spent(max(priority, known.priority if known else priority), now + rest)
+        self._spent[node, priority] = now + 2 * self._seconds
 
     def forget(self, uid: str) -> None:
         """The pod waits no longer, or is gone."""
