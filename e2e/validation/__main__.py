@@ -7,16 +7,17 @@ import asyncio
 import sys
 import time
 
+from dovetail.core.features import Features
 from e2e.harness.controlplane import ControlPlane
 from e2e.harness.programs import Options
 from e2e.validation.comparison import compare
-from e2e.validation.gates import ALL_ON, DEFAULTS, GATES, prepare
+from e2e.validation.gates import ALL_ON, GATES, prepare
 
 
 async def main(number: int, seed: int) -> int:
     """The number of objects on which the two differ."""
     found = 0
-    for name, gates, features in (("default gates", {}, DEFAULTS), ("all gates on", GATES, ALL_ON)):
+    for name, gates, features in (("default gates", {}, Features()), ("all gates on", GATES, ALL_ON)):
         options = Options(gates=gates, controllers=(), scheduler=False, kwok=False, audit=False)
         async with ControlPlane(options) as plane:
             await prepare(plane.kube)

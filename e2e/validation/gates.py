@@ -24,7 +24,6 @@ GATES: Final = dict.fromkeys(
 )
 """Those of Kubernetes 1.37 that are off by default and hide fields."""
 
-DEFAULTS: Final = Features(fractional_capacity_range=False)
 ALL_ON: Final = Features().with_gates({gate: True for gate in GATES if gate in KNOWN})
 
 

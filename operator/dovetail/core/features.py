@@ -19,7 +19,8 @@ class Features:
     binding_conditions: bool = True
     partitionable_devices: bool = True
     partitionable_devices_type: bool = False
-    fractional_capacity_range: bool = True
+    fractional_capacity_range: bool = False
+    """On in 1.37 only with `--min-compatibility-version=1.37`; by default programs go together with 1.36."""
     list_type_attributes: bool = False
     derived_attributes: bool = False
     compatibility_groups: bool = False

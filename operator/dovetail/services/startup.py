@@ -30,7 +30,7 @@ _SINCE: Mapping[str, int] = {
     "DRAConsumableCapacity": 36,
     "DRADeviceBindingConditions": 36,
     "DRAExtendedResource": 36,
-    "DRAFractionalCapacityRange": 37,
+    "DRAFractionalCapacityRange": 38,
 }
 """The minor version from which on a gate is on by default; gates that are not named are off."""
 
