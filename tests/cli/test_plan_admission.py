@@ -137,3 +137,19 @@ def test_nothing_fits_by_what_the_api_server_refuses(tmp_path: Path, kind: str) 
     answer = plan_json(write(tmp_path, *bodies), status=2)
     assert outcomes(answer) == {"pod": "error"}
     assert f"{kind} {wrong['metadata']['name']}: spec" in answer["pods"][0]["message"]
+
+
+def test_what_is_wrong_with_parameters_of_ours_is_told_with_its_path(tmp_path: Path) -> None:
+    """The API server takes them, since only Dovetail knows them: the pod cannot be served."""
+    derived = [{"name": "d/a", "expression": "1"}, {"name": "d/b", "exression": "1"}]
+    parameters = {
+        "apiVersion": "dovetail.dev/v1alpha1",
+        "kind": "ClaimParameters",
+        "derivedAttributes": derived,
+    }
+    spec: Any = devices_spec(request("gpu", GPU), match=NUMA)
+    spec["devices"]["config"] = [{"opaque": {"driver": "dovetail.dev", "parameters": parameters}}]
+    write(tmp_path, *hardware("n1"), claim(spec=spec), pod(claims=[named("claim")]))
+    answer = only_pod(tmp_path, status=1)
+    assert answer["outcome"] == "error"
+    assert "spec.devices.config[0].opaque.parameters.derivedAttributes[1].ex" in answer["message"]

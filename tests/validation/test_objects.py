@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dovetail.core.features import Features
-from dovetail.core.validation import Admission, admit
+from dovetail.core.validation import Admission, admit, expressions
 
 Body = dict[str, Any]
 
@@ -302,3 +302,11 @@ def test_an_attribute_without_a_domain_is_told_the_name_that_would_work() -> Non
     bare: Body = {"requests": [request()], "constraints": [{"matchAttribute": "numaNode"}]}
     (fault,) = judged("ResourceClaim", {"devices": bare}).faults
     assert "did you mean 'dovetail.dev/numaNode'?" in fault.sentence
+
+
+def test_an_expression_that_costs_too_much_to_compile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs the command gets an answer all the same."""
+    costly = {"selectors": [{"cel": {"expression": "[1, 2, 3, 4, 5].all(x, x > 0 && x < 97)"}}]}
+    monkeypatch.setattr(expressions, "MOST_STEPS", 5)
+    (fault,) = judged("DeviceClass", costly).faults
+    assert fault == ("spec.selectors[0].cel.expression", "it is too complex to be compiled")

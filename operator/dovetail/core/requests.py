@@ -294,14 +294,15 @@ def _parameters(
     claim: str, config: Sequence[DeviceConfig]
 ) -> Iterator[tuple[tuple[str, ...], ClaimParameters]]:
     """Our own parameters in a claim's configuration, each with the requests that it is for."""
-    for entry in config:
+    for index, entry in enumerate(config):
         if entry.opaque is None or entry.opaque.driver != PARAMETERS_DRIVER:
             continue
         try:
             yield entry.requests, ClaimParameters.model_validate(entry.opaque.parameters)
         except ValidationError as error:
             first = error.errors()[0]
-            field_name = ".".join(str(part) for part in first["loc"]) or "parameters"
+            place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+            path = f"spec.devices.config[{index}].opaque.parameters{place}"
             raise RequestInvalid(
-                claim, f"configuration for {PARAMETERS_DRIVER}: {field_name}: {first['msg']}"
+                claim, f"configuration for {PARAMETERS_DRIVER}: {path}: {first['msg']}"
             ) from error

@@ -3,12 +3,15 @@
 from dataclasses import dataclass
 from typing import Final
 
+from dovetail.core.budget import Budget, BudgetSpent
 from dovetail.core.cel import Environment, compile_attribute, compile_selector
 from dovetail.core.features import Features
 from dovetail.core.validation.faults import Fault, Faults, size, too_long
 from dovetail.errors import ExpressionInvalid
 
 LONGEST: Final = 10 * 1024
+MOST_STEPS: Final = 10_000_000
+"""So much may be done to compile one expression: far more than any that is taken needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ def expression(text: str, at: str, rules: Rules, *, derived: bool = False) -> Fa
         yield too_long(at, LONGEST)
         return
     try:
-        (compile_attribute if derived else compile_selector)(text, rules.environment)
+        (compile_attribute if derived else compile_selector)(text, rules.environment, Budget(MOST_STEPS))
     except ExpressionInvalid as error:
         yield Fault(at, error.reason)
+    except BudgetSpent:
+        yield Fault(at, "it is too complex to be compiled")
