@@ -242,3 +242,20 @@ def hard_claim(name: str, number: int = 0) -> Body:
         attribute = f"{HARD_DRIVER}/x{index}"
         constraints.append({"matchAttribute": attribute, "requests": [f"r{one}", f"r{other}"]})
     return claim(name, {"devices": {"requests": requests, "constraints": constraints}})
+
+
+def written_statuses(cluster: EmbeddedCluster, name: str) -> list[Body]:
+    """Every status that the operator sent for a claim, in order, accepted or not.
+
+    What comes back a moment later is not seen in the end, but was another's for that moment.
+    """
+    return [
+        request.body["status"]
+        for request in cluster.writes("resourceclaims/status", "PUT")
+        if request.name == name and isinstance(request.body, dict)
+    ]
+
+
+def times_taken(cluster: EmbeddedCluster, name: str) -> int:
+    """How often the operator sent a status that takes a claim's devices away."""
+    return sum("allocation" not in status for status in written_statuses(cluster, name))
