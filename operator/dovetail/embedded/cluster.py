@@ -18,7 +18,7 @@ from dovetail.embedded.kinds import Kind, Kinds
 from dovetail.embedded.kubelet import run_kubelet
 from dovetail.embedded.pod_scheduler import PodScheduler
 from dovetail.embedded.serving import Serving
-from dovetail.embedded.store import Store
+from dovetail.embedded.store import Snapshot, Store
 from dovetail.embedded.watching import Watches
 from dovetail.embedded.writing import STRATEGIC_MERGE, Writer
 
@@ -200,6 +200,15 @@ class EmbeddedCluster:
     def compact(self) -> None:
         """Forget the history: versions read before answer 410 from now on; open watches go on."""
         self.store.compact()
+
+    def snapshot(self) -> Snapshot:
+        """What there is now, as etcd saves it."""
+        return self.store.snapshot()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Be what was there then, as after a restore of etcd: watches end, and versions are lower again."""
+        self.store.restore(snapshot)
+        self.watches.close()
 
     async def wait_for(
         self, kind: str, predicate: Callable[[Body], object], *, timeout_seconds: float = 10.0

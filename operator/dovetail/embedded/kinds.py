@@ -131,6 +131,14 @@ class Kinds:
             raise KeyError(f"{wanted[1]} of {wanted[0]}")
         return found
 
+    def leave_out(self, kind: Kind) -> None:
+        """Serve a kind no longer, as an API server does that was started anew with a gate off."""
+        self._kinds.remove(kind)
+
+    def take_up(self, kind: Kind) -> None:
+        """Serve it again."""
+        self._kinds.append(kind)
+
     def register(self, definition: Body) -> None:
         """Serve every served version of a CustomResourceDefinition."""
         self.unregister(definition)

@@ -269,6 +269,9 @@ class Serving:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(http)
         async for lines in self._watches.lines(options):
+            if target.kind not in self._kinds:
+                # Its definition went.
+                break
             if lines:
                 await response.write(lines)
         return response

@@ -34,6 +34,14 @@ class Change:
         return json.dumps(self.body, separators=(",", ":")).encode()
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All objects as of a version."""
+
+    version: int
+    objects: dict[Kind, dict[Key, Body]]
+
+
 class Store:
     """All objects. What is handed out is shared: callers must not change it."""
 
@@ -86,6 +94,16 @@ class Store:
         # Compacting moves the version on, so that a reader of the last write is too old as well.
         self.version += 1
         self.oldest = self.version
+
+    def snapshot(self) -> "Snapshot":
+        """What there is now, for `restore`."""
+        return Snapshot(self.version, {kind: dict(objects) for kind, objects in self._objects.items()})
+
+    def restore(self, snapshot: "Snapshot") -> None:
+        """Be what was there then, with the version of then: nobody is told."""
+        self.version = self.oldest = snapshot.version
+        self._objects = {kind: dict(objects) for kind, objects in snapshot.objects.items()}
+        self._history.clear()
 
     def listen(self, listener: Callable[[Change], None]) -> None:
         """Call `listener` with each change as it is committed."""

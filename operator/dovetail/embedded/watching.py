@@ -90,6 +90,9 @@ class _Watch:
 
     def hear(self, change: Change) -> None:
         """Take in a change, if it is one that was asked for."""
+        if change.version <= (self._options.since or 0):
+            # A watch from a version that is still to come is silent until then.
+            return
         if change.kind != self._kept_kind or not (line := self._told(change)):
             return
         if self._watches.silent:
