@@ -16,6 +16,7 @@ from dovetail.services.echoes import Echoes
 from dovetail.services.healing import Healing
 from dovetail.services.metrics import Metrics
 from dovetail.services.picture import Picture
+from dovetail.services.served import Served
 from dovetail.services.streams import Streams
 from tests.operator.conftest import OperatorStarter
 from tests.operator.worlds import pairs, pod, running_pod
@@ -48,7 +49,14 @@ class Cutter:
 
 def healing(reader: Reader, echoes: Echoes) -> Healing:
     """Complete lists into a picture that nobody looks at."""
-    return Healing(reader=reader, picture=Picture(), echoes=echoes, metrics=Metrics(), resync_seconds=600)
+    return Healing(
+        reader=reader,
+        picture=Picture(),
+        echoes=echoes,
+        metrics=Metrics(),
+        served=Served(frozenset(), complain=lambda *_: None),
+        resync_seconds=600,
+    )
 
 
 def made(wire: Wire) -> Streams:

@@ -72,3 +72,6 @@ WATCHED: tuple[Kind, ...] = (
 
 OPTIONAL: tuple[Kind, ...] = (MAPPING, TAINT_RULE, OWNERSHIP, CSI_NODE)
 """Kinds that a cluster may lack: a CRD not applied, a gate that is off."""
+
+STREAMED: tuple[Kind, ...] = (POD, CLAIM, *OPTIONAL)
+"""Kinds that are followed by watches of our own: those that change often, and those that come and go."""

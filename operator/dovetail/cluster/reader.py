@@ -49,6 +49,11 @@ class Reader:
                 continue
         return await self._list_once(kind)
 
+    async def version_of(self, kind: Kind) -> str:
+        """The version that a complete list of a kind would be of."""
+        page = await patiently(partial(self._list_page, kind, {"limit": "1"}))
+        return str(page["metadata"].get("resourceVersion", ""))
+
     def watch(self, kind: Kind, since: str) -> AsyncGenerator[Sequence[Event], None]:
         """What happens to all objects of a kind after a version; see `dovetail.cluster.watch`."""
         return watch(self._wire, kind, since)

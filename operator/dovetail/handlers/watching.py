@@ -1,20 +1,16 @@
 """What Kopf watches: raw events, for which it leaves no annotation and no finalizer on objects (A20).
 
-Pods and claims are not among it: see `dovetail.services.streams`.
+Pods, claims and what a cluster may lack are not among it: see `dovetail.services.streams`.
 """
 
 import kopf
 
 from dovetail.api.kinds import (
     CLASS,
-    CSI_NODE,
-    MAPPING,
     NAMESPACE,
     NODE,
-    OWNERSHIP,
     SLICE,
     STORAGE_CLASS,
-    TAINT_RULE,
     TEMPLATE,
     VOLUME,
     VOLUME_CLAIM,
@@ -59,24 +55,6 @@ async def node_seen(event: kopf.RawEvent, memo: object, **_: object) -> None:
     _observe(NODE, event, memo)
 
 
-@kopf.on.event(*_selector(MAPPING))
-async def mapping_seen(event: kopf.RawEvent, memo: object, **_: object) -> None:
-    """A mapping came, changed or went: devices may have other derived attributes."""
-    _observe(MAPPING, event, memo)
-
-
-@kopf.on.event(*_selector(TAINT_RULE))
-async def taint_rule_seen(event: kopf.RawEvent, memo: object, **_: object) -> None:
-    """A taint rule came, changed or went: devices may be refused, or taken again."""
-    _observe(TAINT_RULE, event, memo)
-
-
-@kopf.on.event(*_selector(OWNERSHIP))
-async def ownership_seen(event: kopf.RawEvent, memo: object, **_: object) -> None:
-    """An ownership came, changed or went: other devices are fenced."""
-    _observe(OWNERSHIP, event, memo)
-
-
 @kopf.on.event(*_selector(NAMESPACE))
 async def namespace_seen(event: kopf.RawEvent, memo: object, **_: object) -> None:
     """A namespace came, changed or went: affinity may mean other pods."""
@@ -99,9 +77,3 @@ async def volume_seen(event: kopf.RawEvent, memo: object, **_: object) -> None:
 async def storage_class_seen(event: kopf.RawEvent, memo: object, **_: object) -> None:
     """A storage class came, changed or went: volumes may be made elsewhere."""
     _observe(STORAGE_CLASS, event, memo)
-
-
-@kopf.on.event(*_selector(CSI_NODE))
-async def csi_node_seen(event: kopf.RawEvent, memo: object, **_: object) -> None:
-    """A node's volume drivers changed: it may take more volumes, or fewer."""
-    _observe(CSI_NODE, event, memo)

@@ -30,6 +30,10 @@ class Echoes:
         if still:
             self._waiting[kind] = still
 
+    def go_back(self, kind: Kind, version: int) -> None:
+        """The cluster was restored: nothing newer than this version has been shown yet."""
+        self._reached[kind] = version
+
     def has_reached(self, kind: Kind, version: int) -> bool:
         """Whether a watch has come to this version."""
         return version <= self._reached[kind]

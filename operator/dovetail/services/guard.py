@@ -36,18 +36,18 @@ class Guard:
         pen: Pen,
         metrics: Metrics,
         audit_seconds: float,
-        serves_rules: bool,
+        serves_rules: Callable[[], bool],
         restrictions: Callable[[], Restrictions],
         dual_modes: DualModes,
         now: Callable[[], str],
     ) -> None:
-        """`serves_rules`: the cluster knows DeviceTaintRule v1."""
+        """`serves_rules`: whether the cluster knows DeviceTaintRule v1 now."""
         self._dual_modes = dual_modes
         self._fences = Fences(
             mind=mind,
             picture=picture,
             pen=pen,
-            is_served=lambda: serves_rules,
+            is_served=serves_rules,
             inspection=lambda: self.auditor.inspection,
             restrictions=restrictions,
             now=now,

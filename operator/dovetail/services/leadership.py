@@ -12,6 +12,7 @@ from dovetail.api.kinds import LEASE
 from dovetail.cluster.pen import Pen
 from dovetail.cluster.reader import Reader
 from dovetail.errors import ClusterError, Conflict, NotLeading
+from dovetail.services.picture import version_of
 
 log = structlog.get_logger(__name__)
 
@@ -61,6 +62,9 @@ class Leadership:
         self._clock = clock
         self._deadline = float("-inf")
         self._observed: tuple[str, float] = ("", clock())
+        self._version: int | None = None
+        """The newest version of the Lease that was seen; 0 where it was not there."""
+        self._unsure_since = float("-inf")
         self._changed: Callable[[bool], None] = lambda _: None
 
     @property
@@ -109,19 +113,33 @@ class Leadership:
         """Renew the Lease, take it where that is allowed, or give up leading; `run` does this for ever."""
         asked_at = self._clock()
         lease = await self._reader.find(LEASE, self._namespace, self._name)
+        self._notice(lease)
+        if not self._may_take(lease):
+            self._deadline = float("-inf")
+            return
         try:
             if lease is None:
-                await self._pen.create(LEASE, self._namespace, self._fresh())
-            elif self._may_take(lease):
-                await self._pen.replace(LEASE, self._namespace, self._name, self._taken(lease))
+                answer = await self._pen.create(LEASE, self._namespace, self._fresh())
             else:
-                self._deadline = float("-inf")
-                return
+                answer = await self._pen.replace(LEASE, self._namespace, self._name, self._taken(lease))
         except Conflict:
             return
+        self._version = version_of(answer)
         self._deadline = asked_at + self._seconds * SAFETY
 
-    def _may_take(self, lease: dict[str, Any]) -> bool:
+    def _notice(self, lease: dict[str, Any] | None) -> None:
+        """A Lease that went back, or away, was restored or deleted: who held it since may still write."""
+        version = version_of(lease) if lease is not None else 0
+        if version is not None and self._version is not None and version < self._version:
+            self._unsure_since = self._clock()
+            log.warning("lease_went_back", seen=self._version, version=version)
+        self._version = version
+
+    def _may_take(self, lease: dict[str, Any] | None) -> bool:
+        if not self.is_leading and self._clock() - self._unsure_since <= self._seconds:
+            return False
+        if lease is None:
+            return True
         spec = lease.get("spec") or {}
         holder = spec.get("holderIdentity") or ""
         seen = f"{holder} {spec.get('renewTime')} {lease['metadata'].get('resourceVersion')}"

@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 from aiohttp import web
 
-from dovetail.api.kinds import Kind
+from dovetail.api.kinds import STREAMED, Kind
 from dovetail.cluster.connection import connect
 from dovetail.cluster.reader import Reader
 from dovetail.cluster.watch import Event
@@ -20,7 +20,7 @@ from dovetail.services.metrics import Metrics
 from dovetail.services.picture import Json, version_of
 from dovetail.services.settings import Settings
 from dovetail.services.startup import Cluster, examine
-from dovetail.services.streams import STREAMED, Streams
+from dovetail.services.streams import Streams
 from dovetail.services.workshop import Workshop
 
 log = structlog.get_logger(__name__)
@@ -118,7 +118,9 @@ class Operation:
         for event in events:
             if event.type != "BOOKMARK":
                 self._see(kind, event.type, event.body)
-        self._parts.echoes.heard(kind, version_of(events[-1].body))
+        version = version_of(events[-1].body)
+        self._parts.picture.reach(kind, version)
+        self._parts.echoes.heard(kind, version)
 
     def _see(self, kind: Kind, event_type: str | None, body: Json) -> None:
         if event_type == "DELETED":
@@ -161,6 +163,7 @@ class Operation:
         version = self._parts.cluster.version
         log.info("operator_ready", version=version, leading=self._parts.is_leading())
         streams = Streams(reader=self._parts.reader, healing=self._parts.healing, observe=self._follow)
+        self._parts.healing.on_going_back(streams.begin_anew)
         for kind in STREAMED:
             self._spawn(f"watch of {kind.plural}", streams.follow(kind))
         await self._parts.healing.run()

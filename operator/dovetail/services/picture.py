@@ -30,10 +30,14 @@ def key_of(body: Mapping[str, Any]) -> Key:
     return (metadata.get("namespace", ""), metadata["name"])
 
 
+def number(resource_version: str) -> int | None:
+    """A resourceVersion as a number, or None where it is none: only numbers can be compared (KEP-5504)."""
+    return int(resource_version) if resource_version.isdecimal() else None
+
+
 def version_of(body: Mapping[str, Any] | None) -> int | None:
-    """The resourceVersion as a number, or None where it is none: only numbers can be compared (KEP-5504)."""
-    text = str(body["metadata"].get("resourceVersion", "")) if body else ""
-    return int(text) if text.isdecimal() else None
+    """The resourceVersion of an object as a number, or None where it has none that is one."""
+    return number(str(body["metadata"].get("resourceVersion", ""))) if body else None
 
 
 class Picture:
@@ -41,7 +45,7 @@ class Picture:
 
     It belongs to the event loop; whoever wants to follow it registers a listener,
     which is called at once with every `Change`.
-    An older version of an object never replaces a newer one.
+    An older version of an object never replaces a newer one, unless the cluster itself went back.
     """
 
     def __init__(self) -> None:
@@ -49,6 +53,7 @@ class Picture:
         self._gone: dict[tuple[Kind, Key], int] = {}
         self._listeners: list[Callable[[Change], None]] = []
         self._complete: set[Kind] = set()
+        self._newest: dict[Kind, int] = {}
 
     def follow(self, listener: Callable[[Change], None]) -> None:
         """Call `listener` with every change from now on."""
@@ -58,6 +63,15 @@ class Picture:
     def is_complete(self) -> bool:
         """Whether every kind was listed once: no decision is right before that (R8)."""
         return self._complete.issuperset(kind for kind in WATCHED if kind not in OPTIONAL)
+
+    def newest(self, kind: Kind) -> int | None:
+        """The newest version that was seen of a kind; None where none could be compared."""
+        return self._newest.get(kind)
+
+    def reach(self, kind: Kind, version: int | None) -> None:
+        """A watch or a list has come to this version."""
+        if version is not None:
+            self._newest[kind] = max(version, self._newest.get(kind, 0))
 
     def find(self, kind: Kind, key: Key) -> Json | None:
         """One object; not to be changed."""
@@ -73,9 +87,8 @@ class Picture:
         before = self._objects[kind].get(key)
         if not self._is_news(kind, key, before, body):
             return False
-        after = slim(kind, body)
-        self._objects[kind][key] = after
-        self._tell(Change(kind, key, before, after))
+        self.reach(kind, version_of(body))
+        self._take(kind, key, body)
         return True
 
     def forget(self, kind: Kind, body: Json) -> bool:
@@ -84,6 +97,7 @@ class Picture:
         before = self._objects[kind].get(key)
         if before is not None and before["metadata"].get("uid") != body["metadata"].get("uid"):
             return False
+        self.reach(kind, version_of(body))
         self._bury(kind, key, version_of(body))
         return self._drop(kind, key)
 
@@ -93,7 +107,7 @@ class Picture:
         Returns how many objects had vanished unseen.
         """
         listed = {key_of(body): body for body in bodies}
-        as_of = int(resource_version) if resource_version.isdecimal() else None
+        as_of = number(resource_version)
         vanished = [
             key for key in self._objects[kind] if key not in listed and self._is_old(kind, key, as_of)
         ]
@@ -102,8 +116,33 @@ class Picture:
             self._drop(kind, key)
         for body in listed.values():
             self.see(kind, body)
+        self.reach(kind, as_of)
         self._complete.add(kind)
         return len(vanished)
+
+    def rebuild(self, kind: Kind, bodies: Iterable[Json], resource_version: str) -> int:
+        """The cluster was restored: the list counts, whatever newer versions were seen of the kind.
+
+        Returns how many objects are gone.
+        """
+        for gone in [gone for gone in self._gone if gone[0] is kind]:
+            del self._gone[gone]
+        self._newest.pop(kind, None)
+        listed = {key_of(body): body for body in bodies}
+        vanished = [key for key in self._objects[kind] if key not in listed]
+        for key in vanished:
+            self._drop(kind, key)
+        for key, body in listed.items():
+            self.reach(kind, version_of(body))
+            if self.find(kind, key) != slim(kind, body):
+                self._take(kind, key, body)
+        self.reach(kind, number(resource_version))
+        return len(vanished)
+
+    def _take(self, kind: Kind, key: Key, body: Json) -> None:
+        before, after = self._objects[kind].get(key), slim(kind, body)
+        self._objects[kind][key] = after
+        self._tell(Change(kind, key, before, after))
 
     def _is_old(self, kind: Kind, key: Key, as_of: int | None) -> bool:
         version = version_of(self._objects[kind][key])

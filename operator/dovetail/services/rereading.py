@@ -1,7 +1,7 @@
 """Seeing what others wrote before us: by the watch of claims where it is quick, by a list where it is not."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import structlog
 
@@ -33,8 +33,17 @@ class Rereading:
         self._began = float("-inf")
         self._late_until = float("-inf")
 
-    async def catch_up(self, version: int) -> None:
-        """Wait until everything that was written before this version is in the picture."""
+    async def catch_up(self, versions: Iterable[int | None]) -> None:
+        """Wait until everything that was written before these versions is in the picture.
+
+        A version that is no number can be waited for by nobody: then all claims are read.
+        """
+        version = 0
+        for each in versions:
+            if each is None:
+                await self._read(lambda: False)
+                return
+            version = max(version, each)
         lags = self._clock() < self._late_until
         seconds = LAGGING_ECHO_SECONDS if lags else ECHO_SECONDS
         if await self._echoes.await_version(CLAIM, version, seconds=seconds):

@@ -269,8 +269,8 @@ class Serving:
 
     async def _let_watch_catch_up(self, verdict: Verdict) -> None:
         """See what others wrote before us, so that a device taken twice is noticed while the gate is shut."""
-        written = [self.tools.picture.find(CLAIM, key) for key in verdict.claims]
-        await self.tools.rereading.catch_up(max((version_of(body) or 0 for body in written), default=0))
+        written = filter(None, (self.tools.picture.find(CLAIM, key) for key in verdict.claims))
+        await self.tools.rereading.catch_up([version_of(body) for body in written])
 
     async def _join(self, key: Key, pod: Json, notes: Notes, verdict: Verdict, decision: Reserve) -> None:
         """Add the pod to claims that have their devices already.

@@ -32,6 +32,7 @@ from dovetail.services.picture import Picture
 from dovetail.services.rereading import Rereading
 from dovetail.services.rivals import Rivals
 from dovetail.services.seat import Seat
+from dovetail.services.served import Served
 from dovetail.services.settings import Settings
 from dovetail.services.startup import Cluster
 from dovetail.services.suspects import Suspects
@@ -170,6 +171,11 @@ class Workbench:
         return Nominations(monotonic)
 
     @cached_property
+    def served(self) -> Served:
+        """Which optional kinds there are."""
+        return Served(self.cluster.optional, complain=self.health.complain)
+
+    @cached_property
     def healing(self) -> Healing:
         """What compares the picture with complete lists."""
         return Healing(
@@ -177,6 +183,7 @@ class Workbench:
             picture=self.picture,
             echoes=self.echoes,
             metrics=self.metrics,
+            served=self.served,
             resync_seconds=self.settings.resync_seconds,
         )
 

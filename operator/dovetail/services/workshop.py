@@ -1,6 +1,7 @@
 """Who does the work, and is built from what: each part is made once, when it is first asked for."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 from time import monotonic
 
@@ -61,6 +62,7 @@ class Workshop(Workbench):
         self.mind.on_meaning(self.reconciler.understand)
         self.mind.on_problem(self.complaints.note)
         self.permits.on_change(self._restate)
+        self.served.on_change(self._restate)
         self.health.mind_silence = lambda: self.mind.silent_seconds
         self.metrics.registry.register(WaitingPods(self.serving.reasons))
 
@@ -69,7 +71,10 @@ class Workshop(Workbench):
         """What may not be done."""
         return Permits(
             missing=lambda: missing_rights(
-                self.plain_pen, self.settings, self.cluster, lease_namespace(self.settings)
+                self.plain_pen,
+                self.settings,
+                replace(self.cluster, optional=self.served.plurals),
+                lease_namespace(self.settings),
             ),
             complain=self.health.complain,
             seconds=self.settings.resync_seconds,
@@ -109,7 +114,7 @@ class Workshop(Workbench):
             pen=self.pen,
             clashes=self.clashes,
             metrics=self.metrics,
-            serves_rules=lambda: TAINT_RULE.plural in self.cluster.optional,
+            serves_rules=lambda: self.served.serves(TAINT_RULE),
             clock=monotonic,
         )
 
@@ -254,7 +259,7 @@ class Workshop(Workbench):
             pen=self.pen,
             metrics=self.metrics,
             audit_seconds=self.settings.audit_seconds,
-            serves_rules=TAINT_RULE.plural in self.cluster.optional,
+            serves_rules=lambda: self.served.serves(TAINT_RULE),
             restrictions=lambda: self.permits.restrictions,
             dual_modes=self.dual_modes,
             now=now_text,
