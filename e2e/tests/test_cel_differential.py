@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from e2e.harness.oracle import Oracle
-from e2e.tests.differential import DIFFERENCES, compare, shortest
+from e2e.tests.differential import DIFFERENCES, MAX_BYTES, compare, compare_estimates, random_case, shortest
 from tests.cel.test_corners import cases as corners
-from tests.support.cel_cases import normal
+from tests.cel.test_estimates import ESTIMATES
+from tests.support.cel_cases import CelCase, normal
 
 EXAMPLES = 210
 BATCH = 100
@@ -39,6 +40,33 @@ def test_20000_random_expressions_have_the_answers_of_cel_go(oracle: Oracle) -> 
     agree()
     assert verdicts.total() >= 20_000
     assert min(verdicts["value"], verdicts["runtimeError"], verdicts["compileError"]) >= 2_000
+
+
+ESTIMATED = 6_000
+
+
+@pytest.mark.timeout(600)
+def test_estimates_of_the_cost_at_worst_are_those_of_cel_go(oracle: Oracle) -> None:
+    """So what Kubernetes refuses as too complex is refused here, and nothing else; both occur often."""
+    random = Random(20_261)
+    cases = [random_case(random) for _ in range(ESTIMATED)]
+    cases = [case for case in cases if len(case.body["expression"].encode()) <= MAX_BYTES]
+    found, verdicts = compare_estimates(oracle, cases)
+    assert not found, "\n" + "\n".join(sorted(found, key=len)[:10])
+    assert verdicts["refused"] > 200
+    assert verdicts["taken"] > 2_000
+
+
+def test_the_estimates_of_the_unit_tests_are_those_of_this_cel_go(oracle: Oracle) -> None:
+    """What the tests without a control plane expect is what cel-go says."""
+    gates = ["DRAConsumableCapacity", "DRAListTypeAttributes"]
+    bodies = [
+        {"driver": "d", "features": gates, "stored": True, "derived": True, "expression": expression}
+        for expression in ESTIMATES
+    ]
+    found, verdicts = compare_estimates(oracle, [CelCase("", body) for body in bodies])
+    assert not found
+    assert verdicts.total() == len(ESTIMATES)
 
 
 def test_differences_are_few() -> None:

@@ -32,7 +32,7 @@ from dovetail.core.devices import DeviceView
 from dovetail.core.quantity import Quantity
 from dovetail.core.values import AttributeValue, DeviceKey, Kind
 from dovetail.errors import ExpressionInvalid
-from tests.cel.devices import DOMAIN, OWN
+from tests.cel.devices import DOMAIN, LISTS
 from tests.cel.hostile_grammar import Hostile
 
 BUDGET: Final = 0.2
@@ -51,12 +51,12 @@ def hostile_devices() -> tuple[DeviceView, ...]:
 
 
 def _device(text: str) -> DeviceView:
-    version = f"{text and 1}.0.0-{'1.a' * 18}"
+    version = "1.0.0-" + "1.a" * 19
     attributes = {
         f"{DOMAIN}/text": AttributeValue(Kind.STRING, (text,)),
         f"{DOMAIN}/number": AttributeValue(Kind.INT, ((1 << 63) - 1,)),
         f"{DOMAIN}/flag": AttributeValue(Kind.BOOL, (True,)),
-        f"{DOMAIN}/version": AttributeValue(Kind.VERSION, ("1.0.0-" + "1.a" * 19,)),
+        f"{DOMAIN}/version": AttributeValue(Kind.VERSION, (version,)),
         f"{DOMAIN}/texts": AttributeValue(Kind.STRING, (text,) * 64, True),
         f"{DOMAIN}/numbers": AttributeValue(Kind.INT, tuple(range(64)), True),
         f"{DOMAIN}/versions": AttributeValue(Kind.VERSION, (version,) * 64, True),
@@ -81,7 +81,7 @@ def outcome(expression: str, devices: Sequence[DeviceView], seconds: float = BUD
     try:
         for compiler in (compile_attribute, compile_selector):
             with contextlib.suppress(ExpressionInvalid):
-                program = compiler(expression, OWN, budget)
+                program = compiler(expression, LISTS, budget)
                 evaluate = program.derive if compiler is compile_attribute else program.matches
                 kinds += [_kind(evaluate(device, budget)) for device in devices]
     except BudgetSpent:

@@ -36,10 +36,15 @@ def test_a_run_finds_what_takes_too_long() -> None:
 
 def test_the_budget_of_a_run_ends_an_evaluation() -> None:
     """Seconds of CPU time are asked for."""
-    started = time.process_time()
     expression = "lists.range(900).all(x, lists.range(900).exists(y, x == y + 1000) || true)"
-    assert outcome(expression, [device()], 0.05) in ("cut", "costs too much")
-    assert time.process_time() - started < 0.35
+    assert min(seconds_of(expression) for _ in range(5)) < 0.2
+
+
+def seconds_of(expression: str) -> float:
+    """The CPU time that the expression takes under a budget of 0.05 s, which it does not keep by itself."""
+    started = time.process_time()
+    assert outcome(expression, [device()], 0.05) == "cut"
+    return time.process_time() - started
 
 
 def test_the_same_seed_writes_the_same_expressions() -> None:

@@ -13,7 +13,16 @@ from dovetail.api.claims import NativeDerivedAttribute
 from dovetail.api.mappings import ClaimParameters
 from dovetail.core.attributes import CompiledMapping, Mappings, MissingCause
 from dovetail.core.budget import Budget
-from dovetail.core.cel import Environment, Failure, Memory, Program, compile_attribute, compile_selector
+from dovetail.core.cel import (
+    COST_LIMIT,
+    Environment,
+    Failure,
+    Memory,
+    Program,
+    compile_attribute,
+    compile_selector,
+    shown_cost,
+)
 from dovetail.core.devices import DeviceView
 from dovetail.core.features import Features
 from dovetail.core.outcome import RequestInvalid
@@ -23,6 +32,11 @@ from dovetail.errors import ExpressionInvalid
 
 Element = tuple[Kind, Scalar]
 """One value that devices can have in common; values of different types are never equal."""
+
+TOO_COSTLY = (
+    f"its derived attributes may cost {{}} at worst together, and {COST_LIMIT:,} is the limit, "
+    "as for those of Kubernetes"
+)
 
 POOL = "device:pool"
 """How expressions say that they read the name of a device's pool."""
@@ -206,6 +220,7 @@ class Expressions:
 
     def __init__(self, features: Features, mappings: Mappings, budget: Budget | None = None) -> None:
         self._budget = budget
+        self._known: dict[tuple[str, Environment, bool], Program | str] = {}
         self._lists = features.list_type_attributes
         self._mappings = mappings
         self._stored = Environment(features.consumable_capacity, features.list_type_attributes, stored=True)
@@ -213,16 +228,13 @@ class Expressions:
 
     def selector(self, expression: str) -> Program | str:
         """A compiled selector, or what is wrong with it."""
-        try:
-            return compile_selector(expression, self._stored, self._budget)
-        except ExpressionInvalid as error:
-            return str(error)
+        return self._program(expression, self._stored, derived=False)
 
     def native(self, given: Iterable[NativeDerivedAttribute]) -> NativeRules:
         """The native derived attributes of a request; one that does not compile fails where it is used."""
         return NativeRules(
             tuple(
-                Computed(rule.name, self._attribute(rule.expression, self._stored), self._lists)
+                Computed(rule.name, self._program(rule.expression, self._stored, derived=True), self._lists)
                 for rule in given
             )
         )
@@ -232,20 +244,31 @@ class Expressions:
     ) -> ClaimRules:
         """The derived attributes of a claim's parameters. Raises `RequestInvalid`."""
         rules = []
+        cost = 0
         for requests, given in parameters:
             for rule in given.derived_attributes:
-                program = self._attribute(rule.expression, self._own)
+                program = self._program(rule.expression, self._own, derived=True)
                 if isinstance(program, str):
                     raise RequestInvalid(claim, f"derived attribute {rule.name!r}: {program}")
                 source = Computed(rule.name, program, lists=True, strict=True)
+                cost += program.estimate
+                if cost > COST_LIMIT:
+                    raise RequestInvalid(claim, TOO_COSTLY.format(shown_cost(cost)))
                 rules.append(_ScopedRule(source, requests, rule.requests))
         return ClaimRules(tuple(rules))
 
-    def _attribute(self, expression: str, environment: Environment) -> Program | str:
-        try:
-            return compile_attribute(expression, environment, self._budget)
-        except ExpressionInvalid as error:
-            return str(error)
+    def _program(self, expression: str, environment: Environment, *, derived: bool) -> Program | str:
+        """Compiled once for all devices that it is asked about, also where it is too large to be kept."""
+        key = expression, environment, derived
+        known = self._known.get(key)
+        if known is None:
+            compiler = compile_attribute if derived else compile_selector
+            try:
+                known = compiler(expression, environment, self._budget)
+            except ExpressionInvalid as error:
+                known = str(error)
+            self._known[key] = known
+        return known
 
     def is_mapped(self, attribute: str) -> bool:
         """Whether a mapping defines the attribute: claims that constrain it are ours."""

@@ -9,9 +9,10 @@ from dovetail.core.cel.analysis import can_be_expensive, reads
 from dovetail.core.cel.checker import check
 from dovetail.core.cel.effort import Effort, TooLarge
 from dovetail.core.cel.environment import Scope, scope
+from dovetail.core.cel.estimator import estimate
 from dovetail.core.cel.faults import brief, fault
 from dovetail.core.cel.kinds import BOOL, INT, SEMVER, STRING, Type
-from dovetail.core.cel.meter import Meter
+from dovetail.core.cel.meter import LIMIT, Meter
 from dovetail.core.cel.parser import parse
 from dovetail.core.cel.pieces import FIRST_VARIABLE, Run
 from dovetail.core.cel.planner import Planner
@@ -39,10 +40,17 @@ ROOM: Final = 100_000
 
 LEAST_WEIGHT: Final = 25
 
+TOO_COSTLY: Final = f"it may cost {{}} at worst, and {LIMIT:,} is the limit, as for selectors of Kubernetes"
+
+MOST_TOLD: Final = 10**12
+
 UNFORESEEN: Final = "the evaluation failed in a way that was not foreseen"
 
-MAX_DERIVED: Final = 20_000
-"""Characters and elements of a derived attribute together; the API allows a published one 64 of each."""
+MAX_DERIVED: Final = 1_024
+"""Elements of a derived attribute; the API allows a published one 64."""
+
+MAX_DERIVED_TEXT: Final = 20_000
+"""Characters of a derived attribute; the API allows a published one 64 times 64."""
 
 _SCALARS: Final = (BOOL, INT, STRING, SEMVER)
 _KINDS: Final = {bool: Kind.BOOL, int: Kind.INT, str: Kind.STRING, Semver: Kind.VERSION}
@@ -61,6 +69,8 @@ class Program:
     slots: int = FIRST_VARIABLE
     size: int = 1
     """How many parts the expression has, its macros expanded."""
+    estimate: int = 0
+    """What an evaluation costs at worst, in cel-go's units, as Kubernetes estimates it."""
 
     def matches(self, device: DeviceView, budget: Budget | None = None) -> bool | Failure:
         """Whether a selector takes the device. A spent budget raises BudgetSpent."""
@@ -105,7 +115,7 @@ def _failure(error: EvalError) -> Failure:
     if isinstance(error, NoSuchKey):
         if len(error.path) == 3:
             of, domain, ident = error.path
-            return Failure(str(error), FailureKind.MISSING, domain, ident, of)
+            return Failure(brief(str(error)), FailureKind.MISSING, brief(domain), brief(ident), of)
         return Failure(str(error), FailureKind.MISSING, "", brief(str(error.key)))
     kind = FailureKind.TYPE if isinstance(error, NoSuchOverload) else FailureKind.OTHER
     return Failure(brief(str(error)), kind)
@@ -127,7 +137,8 @@ def _plain(value: Any) -> Any:
 
 
 _TOO_LARGE: Final = Failure(
-    f"a derived attribute cannot have more than {MAX_DERIVED} characters and elements", FailureKind.COST
+    f"a derived attribute cannot have more than {MAX_DERIVED:,} elements or {MAX_DERIVED_TEXT:,} characters",
+    FailureKind.COST,
 )
 
 
@@ -145,7 +156,7 @@ def _as_attribute(value: Any) -> AttributeValue | Failure | None:
     if any(type(item) is not type(values[0]) for item in values):
         return Failure("a derived attribute cannot be a list of different types", FailureKind.TYPE)
     scalars: list[Scalar] = [str(item) for item in values] if kind is Kind.VERSION else values
-    if sum(1 + len(item) for item in scalars if isinstance(item, str)) > MAX_DERIVED:
+    if sum(len(item) for item in scalars if isinstance(item, str)) > MAX_DERIVED_TEXT:
         return _TOO_LARGE
     return AttributeValue(kind, tuple(scalars), is_list)
 
@@ -195,6 +206,11 @@ def _compiled(
     return program
 
 
+def shown_cost(cost: int) -> str:
+    """A cost as a sentence says it."""
+    return "more than can be told" if cost > MOST_TOLD else f"{cost:,}"
+
+
 def compile_metered(expression: str, environment: Environment, *, derived: bool) -> Program:
     """The same as the other two, but every evaluation is charged for, however cheap it must be."""
     return _compile(
@@ -218,10 +234,13 @@ def _compile(
         problem = expect(kind, names)
         if problem is not None:
             raise fault(expression, problem, root.at)
-        effort.spend(2 * root.size)
+        estimated = estimate(root, effort, parts=environment.own)
+        if environment.own and estimated > LIMIT:
+            raise fault(expression, TOO_COSTLY.format(shown_cost(estimated)), root.at)
+        effort.spend(root.size)
         planner = Planner(expression, names, effort, metered=always_metered or can_be_expensive(root))
         run = planner.plan(root).run
-        return Program(expression, reads(root), run, planner.slots.count, root.size)
+        return Program(expression, reads(root), run, planner.slots.count, root.size, estimated)
     except TooLarge as error:
         raise ExpressionInvalid(expression, str(error)) from error
     except RecursionError as error:
