@@ -33,6 +33,7 @@ from tests.planner.worlds import (
 )
 
 FIELD = Path(__file__).parent.parent / "data" / "field"
+SLICES = FIELD.parent / "slices"
 GPU, NIC = "gpu.example.com", "nic.example.com"
 HINT = "The devices also have to agree on"
 
@@ -43,17 +44,22 @@ def bodies_in(path: Path) -> Iterator[Body]:
         yield from document.get("items", [document])
 
 
-def sentences(*paths: Path) -> dict[str, str]:
-    """Why pods of these files do not fit, by the name of the pod."""
+def refusals(*paths: Path) -> dict[str, DoesNotFit]:
+    """The pods of these files that do not fit, by name."""
     world = World(Features(), assume_nodes=True)
     for number, body in enumerate(body for path in paths for body in bodies_in(path)):
         body["metadata"].setdefault("uid", f"uid-{number}")
         world.put(body["kind"], body)
     return {
-        each.pod.metadata.name: each.decision.sentence
+        each.pod.metadata.name: each.decision
         for each in forecast(world, settings=PlanSettings(), budget=Budget.unlimited)
         if isinstance(each.decision, DoesNotFit)
     }
+
+
+def sentences(*paths: Path) -> dict[str, str]:
+    """Why pods of these files do not fit, by the name of the pod."""
+    return {name: decision.sentence for name, decision in refusals(*paths).items()}
 
 
 def cause(sentence: str) -> str:
@@ -246,3 +252,19 @@ def test_what_a_device_can_never_give_is_not_called_short() -> None:
     assert "21Gi" in told["p"]
     assert "it has no vram" in told["unknown"]
     assert "short of" not in told["p"] + told["unknown"]
+
+
+# -- whose names are told ------------------------------------------------------------------------------
+
+
+def test_a_pod_is_not_told_the_names_of_other_tenants() -> None:
+    """Two pods of a tenant hold all GPUs; a pod of another is told their number, `plan` their names."""
+    folder = FIELD / "other-tenant"
+    decisions = refusals(
+        folder / "classes.yaml", folder / "leak.yaml", SLICES / "dgx-h100__gpu-nvidia__main.yaml"
+    )
+    told = decisions["low"]
+    assert "claim of another namespace gave back" in told.sentence
+    assert "tenant-a" not in told.sentence
+    assert "acquisition" not in told.sentence
+    assert "tenant-a/acquisition-project-x" in told.told_in_full

@@ -55,7 +55,8 @@ def message_of(forecast: Forecast) -> str:
             return failure.message
         case Waits(reason, sentence) | Invalid(reason, sentence):
             return f"{reason}: {sentence}"
-        case DoesNotFit(_, sentence) | Cut(_, sentence) | Ungate(sentence) | NotOurs(sentence):
+        # Whoever has the objects may read the names of all of them.
+        case DoesNotFit(told_in_full=sentence) | Cut(_, sentence) | Ungate(sentence) | NotOurs(sentence):
             return sentence
         case Place() as place:
             return " ".join(_notes_on(place))

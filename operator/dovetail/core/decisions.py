@@ -1,6 +1,6 @@
 """What the planner can decide about one pod."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dovetail.core.outcome import Allocation
 from dovetail.core.reasons import Reason
@@ -70,10 +70,20 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class DoesNotFit:
-    """No usable node serves the pod; looked at again when anything changes that may help."""
+    """No usable node serves the pod; looked at again when anything changes that may help.
+
+    `sentence` is for those who may read the pod's namespace; `full`, where it is given, also names objects
+    of other namespaces, and is for those who may read all of them.
+    """
 
     reason: Reason
     sentence: str
+    full: str = field(default="", compare=False, repr=False)
+
+    @property
+    def told_in_full(self) -> str:
+        """The sentence for those who may read all namespaces."""
+        return self.full or self.sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +92,11 @@ class Invalid:
 
     reason: Reason
     sentence: str
+
+    @property
+    def told_in_full(self) -> str:
+        """The sentence for those who may read all namespaces: it names nothing of others."""
+        return self.sentence
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,20 @@
 from collections.abc import Mapping
 
 from dovetail.api.claims import ResourceClaim
+from dovetail.core import outcome
 from dovetail.core.cases import Case
 from dovetail.core.decisions import ObjectKey
+from dovetail.core.explain import explain
 from dovetail.core.world import World
 
 SHARING = "sharing"
 """The field by which drivers are told how several users take turns on a device."""
+
+
+def told(world: World, case: Case, refused: outcome.DoesNotFit, others: str, viewer: str | None) -> str:
+    """A refusal for readers of one namespace, or of all (None), with all hints; `others` are more causes."""
+    sentence = explain(refused, viewer)
+    return f"{sentence}{constraint_hint(case, sentence)}{others}{sharing_hint(world, case)}"
 
 
 def constraint_hint(case: Case, sentence: str) -> str:

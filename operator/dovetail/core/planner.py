@@ -28,10 +28,9 @@ from dovetail.core.decisions import (
     Reserve,
     Ungate,
 )
-from dovetail.core.explain import explain
 from dovetail.core.extended import groups_of, served_on
 from dovetail.core.footprints import Footprint, footprint_of
-from dovetail.core.hints import constraint_hint, sharing_hint
+from dovetail.core.hints import told
 from dovetail.core.holdings import Hold
 from dovetail.core.labels import only_node
 from dovetail.core.node_refusals import NodeRefusal, summarize
@@ -391,6 +390,8 @@ def _refusal(
         return _no_node(search, candidates)
     why = summarize({**candidates.refused, **search.short}.values())
     others = f" Besides, {why}." if why else ""
-    told = explain(answer)
-    told += constraint_hint(search.case, told)
-    return DoesNotFit(Reason.NOTHING_FITS, f"{told}{others}{sharing_hint(search.world, search.case)}")
+    sentence, full = (
+        told(search.world, search.case, answer, others, viewer)
+        for viewer in (search.case.pod.metadata.namespace, None)
+    )
+    return DoesNotFit(Reason.NOTHING_FITS, sentence, full)

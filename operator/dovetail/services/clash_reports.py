@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import structlog
 
 from dovetail.api.kinds import CLAIM, POD
+from dovetail.core.wording import claims_of as named_claims
 from dovetail.services import claims
 from dovetail.services.consumers import Consumers
 from dovetail.services.gates import is_gated
@@ -40,13 +41,14 @@ class ClashReports:
             body = self._picture.find(CLAIM, key)
             if body is None or not claims.is_written_by_us(body):
                 continue
-            names = ", ".join("/".join(other) for other in sorted({claim, *others} - {key}))
+            rivals = sorted({claim, *others} - {key})
             for pod in self._pods_of(body):
                 if is_gated(pod):
                     self._look_again(key_of(pod))
                 else:
-                    sentence = f"a device of claim {key[1]} is in {names} as well"
+                    sentence = f"a device of claim {key[1]} is in {named_claims(rivals, key[0])} as well"
                     self._notices.say(pod, "Warning", "DeviceClash", sentence)
+                    names = ", ".join(map("/".join, rivals))
                     log.warning("device_clash", claim="/".join(key), rivals=names, gated=False)
 
     def _pods_of(self, claim: Json) -> Iterator[Json]:

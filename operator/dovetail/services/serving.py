@@ -19,6 +19,7 @@ from dovetail.core.decisions import (
     Waits,
 )
 from dovetail.core.reasons import Reason
+from dovetail.core.wording import claims_of as named_claims
 from dovetail.errors import DovetailError, Forbidden, Rejected
 from dovetail.services import claims, holdings
 from dovetail.services.allocation import AllocationWriter, Dropped
@@ -207,9 +208,9 @@ class Serving:
                     log.info("gate_removed", reason="no claim is ours")
             case Waits(reason=reason, sentence=sentence):
                 await self._waits(key, pod, notes, reason, sentence)
-            case DoesNotFit(reason=reason, sentence=sentence) | Invalid(reason=reason, sentence=sentence):
+            case DoesNotFit() | Invalid() as no:
                 self._warn_ungated(pod, notes)
-                await self._refuse(key, pod, notes, reason, sentence)
+                await self._refuse(key, pod, notes, no.reason, no.sentence, full=no.told_in_full)
             case Cut(reason=reason, sentence=sentence):
                 await self._tell(key, pod, notes, reason, sentence)
             case NotOurs() | Nothing():
@@ -292,9 +293,10 @@ class Serving:
             self.look_again(key, QUARANTINE_PAUSE_SECONDS)
             return True
         self.tools.metrics.clashes.inc()
-        names = ", ".join("/".join(other) for other in sorted(others)) or "another claim"
+        whose = named_claims(sorted(others), key[0]) or "another claim"
+        names = ", ".join(map("/".join, sorted(others))) or "another claim"
         self.tools.notices.say(
-            pod, "Warning", "DeviceClash", f"a device was given to {names} at the same time"
+            pod, "Warning", "DeviceClash", f"a device was given to {whose} at the same time"
         )
         log.warning("device_clash", rivals=names, gated=is_gated(pod))
         if not is_gated(pod) or not await self.tools.retraction.now(key, pod, held, cause="clash"):
@@ -336,9 +338,11 @@ class Serving:
             notes.lacking_since = self.tools.clock()
         return max(notes.lacking_since + CLAIMS_LATE_SECONDS - self.tools.clock(), 0.0)
 
-    async def _refuse(self, key: Key, pod: Json, notes: Notes, reason: str, sentence: str) -> None:
+    async def _refuse(
+        self, key: Key, pod: Json, notes: Notes, reason: str, sentence: str, *, full: str = ""
+    ) -> None:
         """Say why the pod waits; what it holds of an attempt that cannot be completed is given back."""
-        await self._tell(key, pod, notes, reason, sentence)
+        await self._tell(key, pod, notes, reason, sentence, full=full)
         if reason == Reason.NOTHING_FITS:
             self.tools.earmarks.consider()
         if is_gated(pod) and holdings.holds_a_part(self.tools.picture, pod):
@@ -358,9 +362,12 @@ class Serving:
             each for each in found.values() if claims.is_allocated(each) and claims.is_written_by_us(each)
         ]
 
-    async def _tell(self, key: Key, pod: Json, notes: Notes, reason: str, sentence: str) -> None:
+    async def _tell(
+        self, key: Key, pod: Json, notes: Notes, reason: str, sentence: str, *, full: str = ""
+    ) -> None:
+        """Tell the pod's owner; `full` names what only readers of the log may see."""
         if notes.wait(reason):
-            log.info("pod_waits", reason=reason, sentence=sentence)
+            log.info("pod_waits", reason=reason, sentence=full or sentence)
             self.tools.notices.say(pod, "Warning", reason, sentence)
             for claim in holdings.claims_of(self.tools.picture, pod):
                 if repr(claim["metadata"]["name"]) in sentence:
