@@ -43,6 +43,7 @@ async def chaos(seed: int, duration: float) -> Verdict:
         verdict = await Run(cluster, seed=seed, duration=duration, say=_say)()
         if not verdict.holds:
             shutil.copytree(plane.home / "logs", KEPT_LOGS, dirs_exist_ok=True)
+            shutil.copy(plane.home / "audit.log", KEPT_LOGS)
             print(f"the logs are in {KEPT_LOGS.relative_to(ROOT)}")
         await cluster.clean()
         return verdict

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from typing_extensions import override
@@ -28,6 +29,8 @@ class Account:
     busiest: int
     """The most writes to one claim within a minute, beyond one for each further consumer."""
     by_kind: Mapping[str, int]
+    busiest_writes: str = ""
+    """Which claim that was, and which writes."""
 
     @property
     def holds(self) -> bool:
@@ -40,7 +43,7 @@ class Account:
         return (
             f"{self.writes} writes of {self.allowed} allowed ({kinds}); "
             f"at most {self.busiest} to one claim within a minute"
-        )
+        ) + (f"; {self.busiest_writes}" if self.busiest > MOST_WRITES_A_MINUTE else "")
 
 
 def close_account(
@@ -56,11 +59,13 @@ def close_account(
     """
     counted = [write for write in writes if write.resource in COUNTED and not write.dry_run]
     told = [entry for lines in events for entry in lines]
+    most, where = _busiest(counted, consumers)
     return Account(
         writes=len(counted),
         allowed=allowance(told, interruptions),
-        busiest=busiest_minute(counted, consumers),
+        busiest=most,
         by_kind=Counter(_target(write) for write in counted),
+        busiest_writes=where,
     )
 
 
@@ -107,14 +112,25 @@ def allowance(events: Iterable[Mapping[str, Any]], interruptions: int) -> int:
 
 def busiest_minute(writes: Iterable[Write], consumers: Mapping[str, int]) -> int:
     """The most writes to one claim within any minute, beyond one for each of its consumers."""
-    most = 0
-    recent: defaultdict[tuple[str, str], deque[float]] = defaultdict(deque)
+    return _busiest(writes, consumers)[0]
+
+
+def _busiest(writes: Iterable[Write], consumers: Mapping[str, int]) -> tuple[int, str]:
+    """The same, and which claim and writes they were."""
+    most, told = 0, ""
+    recent: defaultdict[tuple[str, str], deque[Write]] = defaultdict(deque)
     for write in sorted(writes, key=lambda item: item.at):
         if write.resource != "resourceclaims":
             continue
-        times = recent[write.namespace, write.name]
-        times.append(write.at)
-        while times[0] < write.at - WINDOW_SECONDS:
-            times.popleft()
-        most = max(most, len(times) - consumers.get(write.name, 0))
-    return most
+        known = recent[write.namespace, write.name]
+        known.append(write)
+        while known[0].at < write.at - WINDOW_SECONDS:
+            known.popleft()
+        if (count := len(known) - consumers.get(write.name, 0)) > most:
+            most, told = count, f"{write.namespace}/{write.name}: {', '.join(map(_brief, known))}"
+    return most, told
+
+
+def _brief(write: Write) -> str:
+    moment = datetime.fromtimestamp(write.at).astimezone()
+    return f"{moment:%H:%M:%S.%f} {write.verb} {write.subresource or 'claim'} {write.code}"

@@ -14,7 +14,7 @@ from typing_extensions import override
 from e2e.chaos import world
 from e2e.chaos.judge import Judge, Snapshot
 from e2e.chaos.ledger import Account, close_account
-from e2e.chaos.script import SHARED_CLAIMS, Shape, Step, write_script
+from e2e.chaos.script import SHARED_CLAIMS, Action, Shape, Step, write_script
 from e2e.chaos.stage import Stage
 from e2e.harness import OPERATOR_USER, Cluster, Object, allocated, condition, running
 from e2e.tests.claims import reserved_for
@@ -33,6 +33,8 @@ class Verdict:
     ran: int = 0
     steps: int = 0
     audits: int = 0
+    megabytes: int = 0
+    """The most that an operator took."""
     account: Account | None = None
     wrong: list[str] = field(default_factory=list)
 
@@ -45,7 +47,7 @@ class Verdict:
     def __str__(self) -> str:
         pods = f"{self.pods} pods of which {self.ran} were seen running"
         lines = [
-            f"{self.steps} steps, {pods}, {self.audits} audits",
+            f"{self.steps} steps, {pods}, {self.audits} audits; an operator took {self.megabytes} MB at most",
             str(self.account),
             *(f"WRONG: {sentence}" for sentence in self.wrong),
         ]
@@ -68,16 +70,17 @@ class Run:
         """Play the script, let everything come to rest, and judge."""
         await self._stage.set()
         mark = self._cluster.plane.audit.mark()
-        auditing = asyncio.create_task(self._judge.run())
+        watching = [asyncio.create_task(each) for each in (self._judge.run(), self._stage.watch_memory())]
         try:
             await self._play()
             self._say("the disturbances end")
             await self._stage.end_disturbances()
             await self._come_to_rest()
         finally:
-            auditing.cancel()
+            for task in watching:
+                task.cancel()
             with suppress(asyncio.CancelledError):
-                await auditing
+                await asyncio.gather(*watching)
         events = [operator.events for operator in self._stage.operators.values()]
         account = close_account(
             self._cluster.plane.audit.writes(OPERATOR_USER, since=mark),
@@ -87,6 +90,7 @@ class Run:
         )
         self.verdict.account = account
         self.verdict.audits = self._judge.audits
+        self.verdict.megabytes = self._stage.most_memory
         self.verdict.ran = len(self._judge.ran)
         self.verdict.wrong += self._judge.wrong
         if not account.holds:
@@ -94,13 +98,14 @@ class Run:
         return self.verdict
 
     async def _play(self) -> None:
-        """Pods come and go in one line of steps, disturbances in another: neither waits for the other."""
+        """Pods, disturbances and attacks are lines of steps of their own: none waits for another."""
         began = monotonic()
+        attacks = [step for step in self.script if step.action in (Action.ATTACK, Action.RETREAT)]
         crowd = [step for step in self.script if step.subject.startswith("p")]
-        rest = [step for step in self.script if not step.subject.startswith("p")]
+        rest = [step for step in self.script if step not in {*crowd, *attacks}]
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._follow(crowd, began))
-            group.create_task(self._follow(rest, began))
+            for steps in (crowd, rest, attacks):
+                group.create_task(self._follow(steps, began))
 
     async def _follow(self, steps: Sequence[Step], began: float) -> None:
         for step in steps:
@@ -119,6 +124,8 @@ class Run:
             self._say(f"{len(done)} pods run and go, {len(waiting)} wait for what they have")
             await self._stage.delete_pods(done)
         self._check_reasons(waiting)
+        self.verdict.wrong += self._stage.oversize
+        await self._stage.end_attacks()
         await self._stage.delete_pods([body["metadata"]["name"] for body in pods])
         await self._until_all_is_free()
 
@@ -127,7 +134,7 @@ class Run:
         while True:
             found = await self._judge.look()
             pods = tuple(self._mine(found, "Pod"))
-            late = world.could_run(pods, self._mine(found, "ResourceClaim"))
+            late = world.could_run(pods, found["ResourceClaim"])
             if not late:
                 return pods
             if monotonic() > deadline:

@@ -10,11 +10,16 @@ from random import Random
 
 from typing_extensions import override
 
+from e2e.chaos.attacks import Attack
+
 NODES = ("n0", "n1", "n2", "n3")
 SHARED_CLAIMS = ("shared-0", "shared-1")
 REPLICAS = ("a", "b")
 MOST_PODS = 26
 """More than the devices suffice for, so that some always wait."""
+
+ATTACK_SECONDS = (4.0, 12.0)
+"""How long after one attack the next one comes."""
 
 BREATHER_SECONDS = 6.0
 """The pause between the beginnings of two disturbances."""
@@ -47,6 +52,8 @@ class Action(enum.StrEnum):
     LOSE = "lose answers"
     DELAY = "delay writes"
     CALM = "pass everything"
+    ATTACK = "tenant attacks"
+    RETREAT = "tenant withdraws"
 
 
 class Shape(enum.StrEnum):
@@ -84,10 +91,13 @@ class Step:
     shape: Shape | None = None
     claim: str = ""
     """The shared claim that the pod uses."""
+    attack: Attack | None = None
+    is_gated: bool = True
 
     @override
     def __str__(self) -> str:
-        words = [f"{self.at:7.1f} s  {self.action}", self.subject, f"({self.shape})" if self.shape else ""]
+        what = self.shape or self.attack
+        words = [f"{self.at:7.1f} s  {self.action}", self.subject, f"({what})" if what else ""]
         return " ".join(filter(None, words))
 
 
@@ -95,7 +105,8 @@ def write_script(seed: int, duration: float) -> tuple[Step, ...]:
     """The script of a run; whatever a disturbance takes away is back before the end."""
     rng = Random(seed)
     disturbances = list(_Disturbances(rng).steps(duration))
-    return tuple(heapq.merge(_crowd(rng, duration), sorted(disturbances)))
+    attacks = sorted(_attacks(Random(f"attacks {seed}"), duration))
+    return tuple(heapq.merge(_crowd(rng, duration), sorted(disturbances), attacks, key=lambda step: step.at))
 
 
 def _crowd(rng: Random, duration: float) -> Iterator[Step]:
@@ -113,6 +124,22 @@ def _crowd(rng: Random, duration: float) -> Iterator[Step]:
         claim = rng.choice(SHARED_CLAIMS) if shape is Shape.SHARED else ""
         alive.append(f"p{number}")
         yield Step(at, Action.CREATE, alive[-1], shape, claim)
+        number += 1
+
+
+def _attacks(rng: Random, duration: float) -> Iterator[Step]:
+    """A hostile tenant's pods come, each kind before any comes again, and most go again; gated or not."""
+    at = 0.0
+    number = 0
+    bag: list[Attack] = []
+    while (at := at + rng.uniform(*ATTACK_SECONDS)) < duration:
+        if not bag:
+            bag = list(Attack)
+            rng.shuffle(bag)
+        name = f"attacker-{number}"
+        yield Step(at, Action.ATTACK, name, attack=bag.pop(), is_gated=rng.random() < 0.5)
+        if (end := at + rng.uniform(10, 60)) < duration:
+            yield Step(end, Action.RETREAT, name)
         number += 1
 
 

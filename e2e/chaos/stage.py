@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import aiohttp
 
-from e2e.chaos import world
+from e2e.chaos import attacks, world
+from e2e.chaos.attacks import Attack
 from e2e.chaos.script import NODES, REPLICAS, Action, Shape, Step
 from e2e.harness import ApiError, Cluster, FaultProxy, Object, Operator, ProgramEnded, objects
 from e2e.tests.claims import GPU
@@ -25,8 +28,14 @@ SETTINGS: dict[str, Any] = {
     "avoid_seconds": 5,
     "audit_seconds": 2,
     "hold_seconds": 10,
+    "log_level": "debug",
 }
 """Quick enough for a run of two minutes; otherwise as people have it."""
+
+MOST_MEGABYTES = 700
+"""What an operator and its children may take together, whatever is asked of them."""
+
+MEMORY_PAUSE_SECONDS = 0.5
 
 PATIENCE_SECONDS = 90
 START_ATTEMPTS = 5
@@ -43,9 +52,14 @@ class Stage:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.namespace = ""
+        self.tenant = ""
+        """The namespace from which the attacks come."""
         self.operators: dict[str, Operator] = {}
         self.absent: dict[tuple[str, str], float] = {}
         self.interruptions = 0
+        self.most_memory = 0
+        """The most megabytes that all processes of an operator took together."""
+        self._attackers: list[str] = []
         self._generations: defaultdict[str, int] = defaultdict(lambda: 1)
         self._proxy: FaultProxy | None = None
 
@@ -59,10 +73,11 @@ class Stage:
     async def set(self) -> None:
         """Nodes, devices, classes, templates, and two operators."""
         self.namespace = await self.cluster.namespace()
+        self.tenant = await self.cluster.namespace()
         for node in NODES:
             await self.cluster.add_node(node)
             await self._publish(node)
-        await self.cluster.apply(*world.classes())
+        await self.cluster.apply(*world.classes(), *attacks.hardware())
         await self.cluster.apply(*world.templates(), namespace=self.namespace)
         self._proxy = await self.cluster.proxy()
         for name in REPLICAS:
@@ -99,6 +114,8 @@ class Stage:
             Action.LOSE: self._lose,
             Action.DELAY: self._delay,
             Action.CALM: self._calm,
+            Action.ATTACK: self._attack,
+            Action.RETREAT: lambda step: self._retreat(step.subject),
         }
         return doers[action]
 
@@ -128,6 +145,38 @@ class Stage:
 
     async def _delete(self, kind: str, name: str, namespace: str | None = None) -> None:
         await patiently(lambda: self.cluster.kube.delete(kind, name, namespace, grace=0))
+
+    async def end_attacks(self) -> None:
+        """The tenant has nothing left."""
+        for name in list(self._attackers):
+            await self._retreat(name)
+
+    async def watch_memory(self) -> None:
+        """Look at the operators' memory for ever."""
+        while True:
+            for operator in self.operators.values():
+                if operator.program.running:
+                    self.most_memory = max(self.most_memory, memory_of_group(operator.program.pid))
+            await asyncio.sleep(MEMORY_PAUSE_SECONDS)
+
+    @property
+    def oversize(self) -> list[str]:
+        """A sentence where an operator took more memory than it may."""
+        if self.most_memory <= MOST_MEGABYTES:
+            return []
+        return [f"an operator took {self.most_memory} MB of {MOST_MEGABYTES} MB allowed"]
+
+    async def _attack(self, step: Step) -> None:
+        self._attackers.append(step.subject)
+        claim = attacks.claim(step.subject, step.attack or Attack.CUT)
+        pod = attacks.pod(step.subject, is_gated=step.is_gated)
+        for body in (claim, pod):
+            await patiently(lambda body=body: self.cluster.kube.create(body, self.tenant))  # type: ignore[misc]
+
+    async def _retreat(self, name: str) -> None:
+        self._attackers.remove(name)
+        for kind in ("Pod", "ResourceClaim"):
+            await self._delete(kind, name, self.tenant)
 
     async def _finish(self, step: Step) -> None:
         """A pod that runs succeeds; one that does not is deleted."""
@@ -225,6 +274,17 @@ class Stage:
 
     async def _calm(self, _: Step) -> None:
         self.proxy.clear()
+
+
+def memory_of_group(leader: int) -> int:
+    """Megabytes that are resident in all processes of a group together."""
+    pages = 0
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            # Behind the name, which may hold blanks: state, parent, group.
+            if int((place / "stat").read_text().rpartition(")")[2].split()[2]) == leader:
+                pages += int((place / "statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") // 2**20
 
 
 def _is_fenced(ownership: Object) -> bool:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from e2e.chaos.attacks import HARD
 from e2e.chaos.script import NODES, SHARED_CLAIMS, Shape
 from e2e.harness import Object, allocated, objects, running
 from e2e.tests.claims import CLASSES, GPU, NIC, NUMA, devices, numa_mapping, pair
@@ -29,7 +30,9 @@ def classes() -> tuple[Object, ...]:
         "metadata": {"name": "chaos"},
         "spec": {"devices": owned},
     }
-    return (*CLASSES, objects.device_class(EXTRA), numa_mapping(), ownership)
+    mapping = numa_mapping()
+    mapping["spec"]["rules"].append({"driver": HARD, "expression": f'device.attributes["{HARD}"].numaNode'})
+    return (*CLASSES, objects.device_class(EXTRA), mapping, ownership)
 
 
 def templates() -> tuple[Object, ...]:

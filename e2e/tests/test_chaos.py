@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable
 from random import Random
@@ -10,9 +11,11 @@ import pytest
 
 from dovetail.core.findings import Fault, Finding
 from e2e.chaos import judge, world
+from e2e.chaos.attacks import Attack
 from e2e.chaos.ledger import MOST_WRITES_A_MINUTE, allowance, busiest_minute
 from e2e.chaos.run import Run
 from e2e.chaos.script import NODES, SHARED_CLAIMS, Action, Shape, write_script
+from e2e.chaos.stage import memory_of_group
 from e2e.harness import OPERATOR_USER, Cluster, Object, Write
 from e2e.tests.claims import GPU, NIC
 
@@ -47,7 +50,7 @@ def test_the_seed_alone_decides(seed: int) -> None:
 
     assert script == write_script(seed, DURATION)
     assert script != write_script(seed + 1, DURATION)
-    assert list(script) == sorted(script, key=lambda step: step.at)
+    assert [step.at for step in script] == sorted(step.at for step in script)
     happened = Counter((step.action, step.subject) for step in script)
     for (action, subject), times in happened.items():
         if action in ENDS:
@@ -60,6 +63,16 @@ def test_every_kind_of_disturbance_happens_within_two_minutes() -> None:
 
     assert {step.action for step in script} == set(Action)
     assert {step.shape for step in script} - {None} == set(Shape)
+    assert {step.attack for step in script} - {None} == set(Attack)
+    assert {step.is_gated for step in script if step.attack} == {True, False}
+
+
+def test_the_memory_of_a_whole_group_is_counted() -> None:
+    """That of this process and its children, which share a group."""
+    mine = memory_of_group(os.getpgrp())
+
+    assert mine > 10
+    assert memory_of_group(-1) == 0
 
 
 def claim(name: str, driver: str, node: str, device: str) -> Object:

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from e2e.chaos import attacks, world
+from e2e.chaos.attacks import Attack
+from e2e.chaos.stage import MOST_MEGABYTES, memory_of_group
 from e2e.harness import objects
 from e2e.harness.cluster import Cluster
 from e2e.harness.kube import running
-from e2e.tests.claims import waits
+from e2e.tests.claims import gpu_slice, nic_slice, pair, waits
 
 DEEP = 5000
 """Ten kilobytes of brackets, opened and closed."""
@@ -58,3 +61,25 @@ async def test_parameters_that_are_nested_without_end_stop_nobody(cluster: Clust
 
     await cluster.kube.wait_for("Pod", "p", running, namespace)
     await cluster.kube.wait_for("Pod", "p", waits("ClaimMalformed", "nested more than"), tenant)
+
+
+async def test_a_pod_runs_beside_every_attack(cluster: Cluster) -> None:
+    """All attacks of `make chaos` at once: a pod of others runs, each attacker is told, memory is bounded."""
+    await cluster.add_node("n3")
+    await cluster.apply(*world.classes(), *attacks.hardware(), gpu_slice("n3", 0, 0), nic_slice("n3", 0, 0))
+    tenant, namespace = await cluster.namespace(), await cluster.namespace()
+    await cluster.apply(objects.template("pair", pair()), namespace=namespace)
+    operator = await cluster.operator(claim_generation="always")
+    names = {f"attacker-{index}": attack for index, attack in enumerate(Attack)}
+    for name, attack in names.items():
+        await cluster.kube.create(attacks.claim(name, attack), tenant)
+        await cluster.kube.create(attacks.pod(name, is_gated=True), tenant)
+
+    await cluster.kube.create(objects.pod("p", templates={"pair": "pair"}), namespace)
+
+    await cluster.kube.wait_for("Pod", "p", running, namespace)
+    told = waits()
+    await cluster.kube.wait_all(
+        "Pod", lambda pods: len(pods) == len(names) and all(map(told, pods)), tenant, within=120
+    )
+    assert memory_of_group(operator.program.pid) < MOST_MEGABYTES
