@@ -214,12 +214,12 @@ def test_claims_of_others_in_a_pod_of_ours_are_planned_with_it(tmp_path: Path) -
     [
         ({"gates": ["example.com/quota"]}, "example.com/quota"),
         ({"schedulerName": "volcano"}, "volcano"),
-        ({"template": "wrong"}, "dovetail.dev/numaNod"),
+        ({"template": "wrong"}, "example.com/rack"),
     ],
 )
 def test_pods_that_have_to_wait_say_for_what(tmp_path: Path, of_pod: Body, word: str) -> None:
     """A gate of others, another scheduler, an attribute that nothing supplies: no failure."""
-    wrong = template("wrong", spec=devices_spec(match="dovetail.dev/numaNod"))
+    wrong = template("wrong", spec=devices_spec(match="example.com/rack"))
     answer = only_pod(
         write(tmp_path, *hardware("n1"), template(), wrong, pod(**{"template": "template", **of_pod}))
     )

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from tests.cli.commands import only_pod, outcomes, plan, plan_json, write
-from tests.planner.worlds import Body, hardware, node, pod, template
+from tests.planner.worlds import Body, claim, devices_spec, hardware, named, node, pod, request, template
 
 
 @pytest.mark.parametrize(
@@ -85,3 +85,86 @@ def test_an_object_that_one_file_has_twice_is_a_problem(tmp_path: Path) -> None:
     assert "it is in the file twice" in problem["message"]
     write(tmp_path, *hardware("n1"), template(), pod(template="template"), name="x.yaml")
     assert only_pod(tmp_path, str(tmp_path / "x.yaml"))["outcome"] == "fits"
+
+
+def test_an_attribute_that_is_spelt_wrong_is_a_failure(tmp_path: Path) -> None:
+    """The nearest one is named, and the exit status is 1; one that is like no other may come yet."""
+    for attribute, status in (("dovetail.dev/numanode", 1), ("example.com/rack", 0)):
+        claim_template = template(spec=devices_spec(match=attribute))
+        answer = plan_json(
+            write(tmp_path, *hardware("n1"), claim_template, pod(template="template")), status=status
+        )
+        assert outcomes(answer) == {"pod": "waits"}
+        assert ("Did you mean dovetail.dev/numaNode?" in answer["pods"][0]["message"]) == bool(status)
+
+
+def test_a_pod_without_the_gate_is_warned(tmp_path: Path) -> None:
+    """In both forms, whether it fits or not; a pod without claims of ours needs none."""
+    write(
+        tmp_path,
+        *hardware("n1", numa=(0,)),
+        template(),
+        claim("plain", spec=devices_spec(request("gpu", "gpu.example.com"), match=None)),
+        pod("a", template="template", gated=False),
+        pod("b", template="template", gated=False),
+        pod("c", template="template"),
+        pod("d", claims=[named("plain")], gated=False),
+    )
+    warnings = plan_json(tmp_path, status=1)["warnings"]
+    assert [(each["namespace"], each["name"]) for each in warnings] == [("default", "a"), ("default", "b")]
+    assert "lacks the scheduling gate dovetail.dev/allocation" in warnings[0]["message"]
+    text = plan(str(tmp_path)).stdout
+    assert text.count("\n  warning: the pod lacks the scheduling gate") == 2
+
+
+@pytest.mark.parametrize("labelled", ["Pod", "Namespace"])
+def test_a_pod_that_opts_in_by_label_counts_as_gated(tmp_path: Path, labelled: str) -> None:
+    """The chart's policy adds the gate when it is created; one that is there already got none."""
+    label = {"labels": {"dovetail.dev/gate": "enabled"}}
+    space: Body = {"kind": "Namespace", "metadata": {"name": "default"}}
+    body = pod(template="template", gated=False)
+    (body if labelled == "Pod" else space)["metadata"] |= label
+    write(tmp_path, *hardware("n1"), template(), space, body)
+    assert [each["name"] for each in plan_json(tmp_path)["warnings"]] == ["pod"]
+    del body["metadata"]["uid"]
+    answer = plan_json(write(tmp_path, *hardware("n1"), template(), space, body))
+    assert "warnings" not in answer
+    assert "as the chart's policy would add it" in answer["notes"][0]
+    body["metadata"]["labels"] = {"dovetail.dev/gate": "disabled"}
+    assert "warnings" in plan_json(write(tmp_path, *hardware("n1"), template(), space, body))
+
+
+ENDING: list[Body] = [
+    {"metadata": {"name": "default", "deletionTimestamp": "2026-01-01T00:00:00Z"}},
+    {"metadata": {"name": "default"}, "status": {"phase": "Terminating"}},
+]
+
+
+@pytest.mark.parametrize("namespace", ENDING)
+def test_nothing_can_be_created_in_a_namespace_that_is_being_deleted(tmp_path: Path, namespace: Body) -> None:
+    """New objects are problems; a pod that is there gets no claim; a workload that is there gets no pods."""
+    space = {"kind": "Namespace", **namespace}
+    new = pod("new", template="template")
+    del new["metadata"]["uid"]
+    there = claim("there", metadata={"uid": "uid-there"})
+    write(
+        tmp_path,
+        *hardware("n1", numa=(0, 1, 2)),
+        space,
+        template(),
+        claim("new"),
+        new,
+        there,
+        pod("old", template="template"),
+        pod("lucky", claims=[named("there")]),
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "uid": "d"}, "spec": {}},
+    )
+    answer = plan_json(tmp_path, status=2)
+    reason = "namespace 'default' is being deleted"
+    assert [(each["kind"], each["name"]) for each in answer["problems"]] == [
+        ("ResourceClaimTemplate", "template"),
+        ("ResourceClaim", "new"),
+        ("Pod", "new"),
+    ]
+    assert all(reason in each["message"] for each in answer["problems"])
+    assert outcomes(answer) == {"old": "error", "lucky": "fits"}

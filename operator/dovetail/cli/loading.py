@@ -7,6 +7,13 @@ from typing import Any
 
 from dovetail.api.placement import PriorityClass
 from dovetail.cli.admission import Admitted, admit_all
+from dovetail.cli.creation import (
+    GATE_ASSUMED,
+    namespaces_that_end,
+    namespaces_that_opt_in,
+    not_created,
+    with_gate,
+)
 from dovetail.cli.gathering import gather, listed
 from dovetail.cli.known_kinds import WORKLOADS
 from dovetail.cli.manifests import Key, Manifest, Trouble
@@ -35,6 +42,8 @@ class Loaded:
     troubles: tuple[Trouble, ...]
     notes: tuple[str, ...]
     refused: tuple[Refused, ...] = ()
+    ending: frozenset[str] = frozenset()
+    """The namespaces that are being deleted."""
 
 
 NOT_THERE: frozenset[str] = frozenset({"Pod", "ResourceClaim", "ResourceClaimTemplate"})
@@ -62,17 +71,19 @@ def load(
     gathered = gather(paths)
     admitted = admit_all(gathered.manifests, features, lenient=lenient)
     notes = dict.fromkeys(gathered.notes()) | admitted.notes
+    ending = namespaces_that_end(admitted.manifests.values())
+    for key, trouble in not_created(admitted.manifests.values(), ending).items():
+        admitted.refused.setdefault(key, trouble.message)
+        admitted.troubles.append(trouble)
     known = {key: each for key, each in admitted.manifests.items() if each.kind in MODELS}
     for manifest in known.values():
         if manifest.kind != "Pod":
             _put(world, manifest, admitted)
-    expanded = expand(admitted.standing(WORKLOADS), world.nodes)
+    expanded = expand(admitted.standing(WORKLOADS), world.nodes, ending)
     notes.update(dict.fromkeys(expanded.notes))
     for manifest in expanded.volume_claims:
         world.put(manifest.kind, manifest.body)
-    # Priorities are known once all classes are, and nodes before the pods of DaemonSets.
-    for manifest in expanded.pods:
-        _put(world, replace(manifest, body=_settled(world, manifest.body, notes)), admitted)
+    _put_pods(world, expanded.pods, admitted, notes)
     known.update((manifest.key, manifest) for manifest in (*expanded.volume_claims, *expanded.pods))
     troubles = [*gathered.troubles, *admitted.troubles, *expanded.troubles]
     troubles += dict.fromkeys(
@@ -83,7 +94,17 @@ def load(
     troubles += _mapping_troubles(world, known)
     notes.update(dict.fromkeys(_dual_mode_notes(world)))
     refused = tuple(Refused(admitted.manifests[key], reason) for key, reason in admitted.refused.items())
-    return Loaded(world, gathered.in_input_order(troubles), tuple(notes), refused)
+    return Loaded(world, gathered.in_input_order(troubles), tuple(notes), refused, ending)
+
+
+def _put_pods(world: World, pods: Iterable[Manifest], admitted: Admitted, notes: dict[str, None]) -> None:
+    """Priorities are known once all classes are, and nodes before the pods of DaemonSets."""
+    opted_in = namespaces_that_opt_in(admitted.manifests.values())
+    for manifest in pods:
+        body = with_gate(manifest.body, manifest.namespace in opted_in)
+        if body is not manifest.body:
+            notes[GATE_ASSUMED] = None
+        _put(world, replace(manifest, body=_settled(world, body, notes)), admitted)
 
 
 def _put(world: World, manifest: Manifest, admitted: Admitted) -> None:

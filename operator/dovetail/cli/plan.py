@@ -12,6 +12,7 @@ from dovetail.cli.feature_gates import read_features
 from dovetail.cli.gathering import listed
 from dovetail.cli.loading import Loaded, load
 from dovetail.cli.mapping_notes import mapping_notes
+from dovetail.cli.plan_remarks import Remark, is_misspelt, remarks_on
 from dovetail.cli.plan_report import as_json, outcome_of
 from dovetail.cli.plan_text import print_plan, print_troubles
 from dovetail.cli.refused import without_refused
@@ -83,7 +84,8 @@ def plan(  # noqa: PLR0917 - typer passes options by name
     Nodes that only slices name are assumed to exist and be usable.
 
     Exit status: 2 with any problem in the input, else 1 with any pod that does not fit or cannot be served
-    as it is, else 0: that a pod waits for others (their gate, their scheduler, a mapping) is no failure.
+    as it is, or that waits for an attribute whose name is misspelt, else 0: that a pod waits for others
+    (their gate, their scheduler, a mapping) is no failure. 2 is also the status of a wrong command line.
     """
     features, idle = read_features(feature_gates)
     loaded = load(
@@ -96,40 +98,44 @@ def plan(  # noqa: PLR0917 - typer passes options by name
     settings = PlanSettings(frozenset(name.strip() for name in scheduler_names.split(",") if name.strip()))
     assumed = loaded.world.nodes.assumed
     forecasts = list(_forecasts(loaded, settings, decision_seconds))
+    remarks = tuple(remarks_on(loaded.world, forecasts))
     if output is Output.JSON:
-        typer.echo(
-            json.dumps(as_json(forecasts, loaded.troubles, loaded.notes), indent=2, ensure_ascii=False)
-        )
+        answer = as_json(forecasts, loaded.troubles, remarks, loaded.notes)
+        typer.echo(json.dumps(answer, indent=2, ensure_ascii=False))
     else:
-        _print_text(loaded, forecasts, assumed, idle)
+        _print_text(loaded, forecasts, remarks, tuple(_notes(loaded, assumed, idle)))
     raise typer.Exit(_status(loaded, forecasts))
 
 
 def _forecasts(loaded: Loaded, settings: PlanSettings, seconds: float) -> Iterator[Forecast]:
-    for each in forecast(loaded.world, settings=settings, budget=_budgets(seconds)):
+    budget = _budgets(seconds)
+    for each in forecast(loaded.world, settings=settings, budget=budget, ending=loaded.ending):
         yield without_refused(each, loaded.refused)
 
 
 def _print_text(
-    loaded: Loaded, forecasts: list[Forecast], assumed: tuple[str, ...], idle: tuple[str, ...]
+    loaded: Loaded, forecasts: list[Forecast], remarks: tuple[Remark, ...], notes: tuple[str, ...]
 ) -> None:
     from rich.console import Console
 
     print_troubles(Console(stderr=True), loaded.troubles)
-    notes = [*loaded.notes, *mapping_notes(loaded.world)]
+    print_plan(Console(), forecasts, remarks, notes)
+
+
+def _notes(loaded: Loaded, assumed: tuple[str, ...], idle: tuple[str, ...]) -> Iterator[str]:
+    yield from loaded.notes
+    yield from mapping_notes(loaded.world)
     if assumed:
-        notes.append(
-            f"only slices name these nodes, which are assumed to exist and be usable: {listed(assumed)}."
-        )
+        yield f"only slices name these nodes, which are assumed to exist and be usable: {listed(assumed)}."
     if idle:
-        notes.append(f"these feature gates change nothing here: {listed(idle)}.")
-    print_plan(Console(), forecasts, notes)
+        yield f"these feature gates change nothing here: {listed(idle)}."
 
 
 def _status(loaded: Loaded, forecasts: list[Forecast]) -> int:
     if loaded.troubles:
         return 2
-    return int(any(outcome_of(each) in FAILED for each in forecasts))
+    failed = (outcome_of(each) in FAILED or is_misspelt(loaded.world, each) for each in forecasts)
+    return int(any(failed))
 
 
 def _budgets(seconds: float) -> Callable[[], Budget]:

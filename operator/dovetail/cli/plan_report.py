@@ -6,6 +6,7 @@ from typing import Any
 
 from dovetail.api.mappings import ALIGNMENT_ANNOTATION
 from dovetail.cli.manifests import Trouble
+from dovetail.cli.plan_remarks import Remark
 from dovetail.core.decisions import (
     Cut,
     DoesNotFit,
@@ -75,14 +76,17 @@ def _notes_on(place: Place) -> Iterator[str]:
 
 
 def as_json(
-    forecasts: Iterable[Forecast], troubles: Iterable[Trouble], notes: Iterable[str]
+    forecasts: Iterable[Forecast],
+    troubles: Iterable[Trouble],
+    remarks: Iterable[Remark],
+    notes: Iterable[str],
 ) -> dict[str, Any]:
-    """The whole answer; `notes` only where there are any."""
-    told = list(notes)
+    """The whole answer; `warnings` and `notes` only where there are any."""
+    more = {"warnings": [_warning(each) for each in remarks], "notes": list(notes)}
     return {
         "pods": [_pod(each) for each in forecasts],
         "problems": [_problem(each) for each in troubles],
-        **({"notes": told} if told else {}),
+        **{field: told for field, told in more.items() if told},
     }
 
 
@@ -127,6 +131,11 @@ def _claim(served: Served) -> dict[str, Any]:
         "allocation": allocation_of(served),
         "alignment": alignment_of(served),
     }
+
+
+def _warning(remark: Remark) -> dict[str, Any]:
+    metadata = remark.pod.metadata
+    return {"namespace": metadata.namespace, "name": metadata.name, "message": remark.message}
 
 
 def _problem(trouble: Trouble) -> dict[str, Any]:

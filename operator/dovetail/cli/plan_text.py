@@ -10,7 +10,9 @@ from rich.console import Console
 from rich.text import Text
 
 from dovetail.cli.manifests import Trouble
+from dovetail.cli.plan_remarks import Remark
 from dovetail.cli.plan_report import alignment_of, allocation_of, message_of, outcome_of
+from dovetail.core.decisions import ObjectKey
 from dovetail.core.forecast import Forecast, Served
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -36,10 +38,16 @@ WORDS: Mapping[str, Words] = {
 }
 
 
-def print_plan(console: Console, forecasts: Sequence[Forecast], notes: Iterable[str]) -> None:
-    """One paragraph per pod, then what was assumed, then the sum."""
+def print_plan(
+    console: Console, forecasts: Sequence[Forecast], remarks: Iterable[Remark], notes: Iterable[str]
+) -> None:
+    """One paragraph per pod, with what it is warned of, then what was assumed, then the sum."""
+    warned: dict[ObjectKey, list[str]] = {}
+    for remark in remarks:
+        warned.setdefault(remark.pod.key, []).append(remark.message)
     for forecast in forecasts:
-        _print(console, *_pod(forecast))
+        warnings = warned.get(forecast.pod.key, ())
+        _print(console, *_pod(forecast), *(Text("  warning: ", "yellow").append(each) for each in warnings))
     for note in notes:
         _print(console, Text(f"Note: {note}", "dim"))
     _print(console, Text(_sum(forecasts), "bold"))

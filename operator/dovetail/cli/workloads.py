@@ -1,12 +1,12 @@
 """The pods that the workloads of an input ask for, named and owned as their controllers would have it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from dovetail.cli.gathering import listed
 from dovetail.cli.known_kinds import WORKLOADS
 from dovetail.cli.manifests import Key, Manifest, Trouble
-from dovetail.cli.workload_owners import Batch, Known
+from dovetail.cli.workload_owners import Batch, Known, nothing
 from dovetail.cli.workload_parts import FieldWrong
 from dovetail.cli.workload_pods import batch_of
 from dovetail.core.nodes import NodeBook
@@ -28,8 +28,13 @@ class Expanded:
     notes: tuple[str, ...]
 
 
-def expand(manifests: Mapping[Key, Manifest], nodes: NodeBook) -> Expanded:
-    """Add what is missing of each workload: its pods that are in the input already count."""
+def expand(
+    manifests: Mapping[Key, Manifest], nodes: NodeBook, ending: Collection[str] = frozenset()
+) -> Expanded:
+    """Add what is missing of each workload: its pods that are in the input already count.
+
+    `ending` are namespaces that are being deleted: no pods are made in them.
+    """
     known = Known(manifests, nodes)
     pods: dict[Key, Manifest] = {}
     claims: dict[Key, Manifest] = {}
@@ -41,7 +46,11 @@ def expand(manifests: Mapping[Key, Manifest], nodes: NodeBook) -> Expanded:
         if manifest.kind not in WORKLOADS:
             continue
         try:
-            batch = batch_of(known, manifest)
+            batch = (
+                nothing("its namespace is being deleted")
+                if manifest.namespace in ending
+                else batch_of(known, manifest)
+            )
             made = list(_first(manifest, batch, min(MOST_OF_ONE, left)))
         except FieldWrong as error:
             troubles.append(manifest.trouble(str(error)))

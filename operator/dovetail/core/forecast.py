@@ -1,7 +1,7 @@
 """What would become of all waiting pods, one after the other, each seeing what the earlier ones got."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from dovetail.api.claims import ResourceClaim
@@ -47,16 +47,24 @@ class Forecast:
     generation: Impossible | None = None
 
 
-def forecast(world: World, *, settings: PlanSettings, budget: Callable[[], Budget]) -> Iterator[Forecast]:
+def forecast(
+    world: World,
+    *,
+    settings: PlanSettings,
+    budget: Callable[[], Budget],
+    ending: Collection[str] = frozenset(),
+) -> Iterator[Forecast]:
     """Every pod that has no node and is not done, in the order in which the operator would serve it.
 
     The world is changed along the way: claims are made, allocated and reserved, and pods get nodes.
     Pods need a UID: claims are made for it.
-    `budget` makes a new budget for each pod.
+    `budget` makes a new budget for each pod; `ending` are namespaces that are being deleted.
     """
     waiting = [pod for pod in world.pods.values() if _is_waiting(pod)]
     made: set[ObjectKey] = set()
-    failed = {pod.key: failure for pod in waiting if (failure := _generate(world, pod, made)) is not None}
+    failed = {
+        pod.key: failure for pod in waiting if (failure := _generate(world, pod, made, ending)) is not None
+    }
     for pod in order_of(waiting):
         settle(world)
         decision = plan_pod(world, pod, settings=settings, budget=budget())
@@ -73,12 +81,16 @@ def _is_waiting(pod: Pod) -> bool:
     return not (pod.spec.node_name or pod.is_done or pod.metadata.deletion_timestamp)
 
 
-def _generate(world: World, pod: Pod, made: set[ObjectKey]) -> Impossible | None:
+def _generate(world: World, pod: Pod, made: set[ObjectKey], ending: Collection[str]) -> Impossible | None:
     """Make the pod's missing claims; what cannot be made is told."""
+    namespace = pod.metadata.namespace
     for step in steps_for(world, pod):
         if isinstance(step, Impossible):
             return step
         if isinstance(step, Create):
+            if namespace in ending:
+                message = f"namespace {namespace!r} is being deleted: no claim can be created in it"
+                return Impossible(step.entry, message)
             world.put("ResourceClaim", step.body)
             made.add((pod.metadata.namespace, step.body["metadata"]["name"]))
     return None
