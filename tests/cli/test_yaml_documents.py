@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from dovetail.cli.yaml_documents import MOST_VALUES, Document, read_documents
+from dovetail.cli.document_limits import MOST_VALUES
+from dovetail.cli.yaml_documents import MOST_MERGED, Document, read_documents
 
 
 def values(text: str) -> list[object]:
@@ -205,3 +206,56 @@ def test_a_bomb_of_aliases_is_refused_at_once() -> None:
 def test_depth_is_bounded(text: str) -> None:
     """A document that is nested without end is a broken document."""
     assert reason(text) != ""
+
+
+def test_a_chain_of_merges_is_refused_at_once() -> None:
+    """Each link takes over all keys of the one before: ten thousand links stand for fifty million keys."""
+    links = ["m0: &m0 {k0: v}"] + [f"m{n}: &m{n} {{<<: *m{n - 1}, k{n}: v}}" for n in range(1, 10_000)]
+    began = time.process_time()
+    assert str(MOST_MERGED) in reason("\n".join(links))
+    sources = "\n".join(f"s{n}: &s{n} {{k{n}: v}}" for n in range(5000))
+    many = ", ".join(f"*s{n}" for n in range(5000))
+    assert len(values(f"{sources}\nall: {{<<: [{many}]}}")[0]["all"]) == 5000  # type: ignore[index]
+    assert time.process_time() - began < 10
+
+
+def test_a_large_document_without_aliases_is_none_too_large() -> None:
+    """What is written out may be as large as the file."""
+    assert len(values("a:\n" + "- {x: '*'}\n" * 3)) == 1
+    text = "a: [" + "x, " * (MOST_VALUES + 10) + "'*']"
+    assert reason(text) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": [{"b\\ud800": 1}]}',
+        '{"a": [{"b": "\\udc00\\ud800"}]}',
+        '{"a": {"b": 1e999999}}',
+        '{"a": {"b": -1e400}}',
+        '{"a": {"b": ' + "9" * 10_000 + "}}",
+    ],
+)
+def test_what_json_cannot_carry_is_refused_with_its_path(text: str) -> None:
+    """Half of a surrogate pair, and a number beyond all floats; a pair of halves is a character."""
+    assert reason(text).startswith(("a.b", "a[0].b"))
+    assert values('{"a": "\\ud83d\\ude00", "b": 99999999999999999999}') == [{"a": "\U0001f600", "b": 1e20}]
+
+
+def test_numbers_of_any_length_are_read_as_kubernetes_reads_them() -> None:
+    """Python alone would refuse the longest, and give integers that nothing else can hold."""
+    for text in ("9" * 5000, "0x" + "f" * 300, "0b" + "1" * 5000, "0x_"):
+        assert isinstance(values(f"a: {text}")[0]["a"], str | float)  # type: ignore[index]
+
+
+def test_a_key_that_a_long_object_repeats_is_found_at_once() -> None:
+    """The last of a hundred thousand."""
+    began = time.process_time()
+    pairs = ", ".join(f'"k{n}": 1' for n in range(100_000))
+    assert reason(f'{{{pairs}, "k99999": 2}}') == "key 'k99999' appears twice"
+    assert time.process_time() - began < 5
+
+
+def test_files_with_byte_order_marks_can_be_joined() -> None:
+    """A mark before a separator belongs to it."""
+    assert values("a: 1\n\ufeff---\nb: 2\n") == [{"a": 1}, {"b": 2}]

@@ -2,12 +2,12 @@
 
 import asyncio
 import enum
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
+from dovetail.api.text import harmless, readable_json
 from dovetail.core.audit import lasting
 from dovetail.core.features import Features
 from dovetail.core.findings import TRANSIENT, Finding
@@ -15,7 +15,6 @@ from dovetail.core.oversight import audit_world
 from dovetail.core.world import World
 from dovetail.errors import DovetailError, InputInvalid
 from dovetail.services.settings import DualModeNodes
-from dovetail.services.text import harmless
 
 FOUND, FAILED = 1, 2
 
@@ -125,7 +124,7 @@ def _counted(number: int, plural: str) -> str:
 
 def _as_json(world: World, findings: tuple[Finding, ...]) -> str:
     body = {"findings": [finding.as_json() for finding in findings], "read": _counts(world)}
-    return json.dumps(body, indent=2)
+    return readable_json(body)
 
 
 def _counts(world: World) -> dict[str, int]:

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from dovetail.cli.manifests import Ignored, Key, Manifest, Origin, Trouble, read_manifests
 
+MOST_TROUBLES = 1000
+"""So many problems of an input are told."""
+
 MOST_NAMES = 20
 """So many names stand in one note."""
 
@@ -32,8 +35,12 @@ class Gathered:
             yield f"ignored: {listed(kinds, '; ')}."
 
     def in_input_order(self, troubles: Iterable[Trouble]) -> tuple[Trouble, ...]:
-        """By file as they were read, then by document."""
-        return tuple(sorted(troubles, key=lambda each: (self.files[each.origin.file], each.origin.document)))
+        """By file as they were read, then by document; the first ones, where there are many."""
+        ordered = sorted(troubles, key=lambda each: (self.files[each.origin.file], each.origin.document))
+        if (more := len(ordered) - MOST_TROUBLES) > 0:
+            last = ordered[MOST_TROUBLES].origin
+            ordered[MOST_TROUBLES:] = [Trouble(Origin(last.file), counted(more, "more problem"))]
+        return tuple(ordered)
 
 
 def gather(paths: Sequence[str]) -> Gathered:

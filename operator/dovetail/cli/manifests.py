@@ -1,7 +1,9 @@
 """Objects out of files, directories and standard input, each with the place it came from."""
 
 import sys
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from dovetail.core.decisions import ObjectKey
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json")
 MOST_NESTED_LISTS = 8
+MOST_BYTES = 512 << 20
+"""A file that is larger is none of manifests; some, such as /dev/zero, have no end."""
 
 Key = tuple[str, ObjectKey]
 """Kind, and namespace with name."""
@@ -122,13 +126,12 @@ def _is_manifest(file: Path, root: Path) -> bool:
 
 def _read_file(file: str) -> Iterator[Found]:
     try:
-        content = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
-        text = content.decode("utf-8-sig")
+        text = _decoded(_content(file))
     except OSError as error:
         yield Trouble(Origin(file), error.strerror or str(error))
         return
-    except UnicodeDecodeError as error:
-        yield Trouble(Origin(file), f"it is not UTF-8: {error.reason} at byte {error.start}")
+    except ValueError as error:
+        yield Trouble(Origin(file), str(error))
         return
     for document in read_documents(text):
         origin = Origin(file, document.number)
@@ -136,6 +139,28 @@ def _read_file(file: str) -> Iterator[Found]:
             yield Trouble(origin, document.reason)
         else:
             yield from _objects(origin, document.value)
+
+
+def _content(file: str) -> bytes:
+    """All of a file; raises ValueError where it is larger than any dump, or has no end."""
+    with nullcontext(sys.stdin.buffer) if file == STDIN else Path(file).open("rb") as source:
+        content = source.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"it is larger than {MOST_BYTES >> 20} MiB")
+    return content
+
+
+def _decoded(content: bytes) -> str:
+    """UTF-8, or UTF-16 that says so in its first bytes, as some shells write it."""
+    encoding = "utf-16" if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig"
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError as error:
+        name = encoding.removesuffix("-sig").upper()
+        raise ValueError(f"it is not {name}: {error.reason} at byte {error.start}") from error
+    if (position := text.find("\0")) >= 0:
+        raise ValueError(f"it is no text: a zero at character {position}")
+    return text
 
 
 def _objects(origin: Origin, value: object, depth: int = 0) -> Iterator[Found]:

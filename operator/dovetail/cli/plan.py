@@ -1,7 +1,6 @@
 """`dovetail plan`: what the operator would do with each waiting pod of some manifests."""
 
 import enum
-import json
 import time
 from collections.abc import Callable, Iterator
 from typing import Annotated
@@ -9,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dovetail.cli.feature_gates import read_features
+from dovetail.api.text import readable_json
 from dovetail.cli.gathering import listed
 from dovetail.cli.loading import Loaded, load
 from dovetail.cli.mapping_notes import mapping_notes
@@ -101,7 +101,7 @@ def plan(  # noqa: PLR0917 - typer passes options by name
     remarks = tuple(remarks_on(loaded.world, forecasts))
     if output is Output.JSON:
         answer = as_json(forecasts, loaded.troubles, remarks, loaded.notes)
-        typer.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+        typer.echo(readable_json(answer))
     else:
         _print_text(loaded, forecasts, remarks, tuple(_notes(loaded, assumed, idle)))
     raise typer.Exit(_status(loaded, forecasts))

@@ -1,6 +1,5 @@
 """What `dovetail plan` says, for people: readable with colours and without."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,14 +8,12 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from dovetail.api.text import harmless
 from dovetail.cli.manifests import Trouble
 from dovetail.cli.plan_remarks import Remark
 from dovetail.cli.plan_report import alignment_of, allocation_of, message_of, outcome_of
 from dovetail.core.decisions import ObjectKey
 from dovetail.core.forecast import Forecast, Served
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""What moves the cursor, ends the line or turns the direction of writing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +61,10 @@ def print_troubles(console: Console, troubles: Iterable[Trouble]) -> None:
 def _print(console: Console, *lines: Text) -> None:
     """Lines are never folded where nobody looks: what reads them wants one fact per line.
 
-    Control characters that somebody wrote into a manifest never reach the terminal.
+    What somebody wrote into a manifest and cannot be seen never reaches the terminal.
     """
     for line in lines:
-        line.plain = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", line.plain)
+        line.plain = harmless(line.plain)
     console.print(Text("\n").join(lines), soft_wrap=not console.is_terminal, highlight=False)
 
 

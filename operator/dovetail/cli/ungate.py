@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from dovetail.api.text import harmless
 from dovetail.errors import DovetailError
 
 
@@ -21,7 +22,7 @@ def ungate(
     try:
         failures = asyncio.run(_ungate_all(dry_run=dry_run))
     except DovetailError as error:
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(f"error: {harmless(str(error))}", err=True)
         raise typer.Exit(1) from error
     raise typer.Exit(1 if failures else 0)
 
@@ -37,7 +38,7 @@ async def _ungate_all(*, dry_run: bool) -> int:
             try:
                 done = dry_run or await open_gate(cluster, pod)
             except DovetailError as error:
-                typer.echo(f"pod {name}: {error}", err=True)
+                typer.echo(f"pod {name}: {harmless(str(error))}", err=True)
                 failures += 1
             else:
                 typer.echo(f"pod {name}: {'gated' if dry_run else 'ungated' if done else 'gone'}")

@@ -8,19 +8,22 @@ A key that appears twice is refused: the text says two things.
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 from yaml.constructor import ConstructorError
 
-MOST_VALUES = 5_000_000
-"""How many values a document may stand for once its aliases are written out."""
+from dovetail.cli.document_limits import refuse_size, refuse_values
+
+MOST_MERGED = 200_000
+"""How many keys a document may take over by merging: a chain of merges grows with its square."""
 
 
 _BASE = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_SEPARATOR = re.compile(r"^---(?=[ \t]|\r?$)", re.MULTILINE)
+_SEPARATOR = re.compile(r"^\ufeff?---(?=[ \t]|\r?$)", re.MULTILINE)
 _END = re.compile(r"^\.\.\.[ \t]*\r?$", re.MULTILINE)
 _BLANK = re.compile(r"(?:\s|^[ \t]*#.*$|^%.*$)*", re.MULTILINE)
 
@@ -28,6 +31,11 @@ _TRUE = ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"
 _FALSE = ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF")
 _INTEGER = r"[-+]?(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO]?[0-7_]+|[1-9][0-9_]*|0)"
 _FLOAT = r"[-+]?(?:\.[0-9][0-9_]*|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?"
+_DECIMAL = re.compile(r"[-+]?[0-9]+")
+_HALF = re.compile(r"\\u(?:0000)?d[89a-f]", re.IGNORECASE)
+"""What may be half of a surrogate pair."""
+_LONG_NUMBER = re.compile(r"[0-9]{19}|[0-9.][eE]\+?[0-9]{3}")
+"""What may be beyond 64 bits, or beyond all floats."""
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 64) - 1
 
 MERGE = "tag:yaml.org,2002:merge"
@@ -62,7 +70,11 @@ class _NotJSON(Exception):
 
 
 def _read_json(text: str) -> list[Document]:
-    decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+    is_odd = _LONG_NUMBER.search(text) is not None
+    decoder = json.JSONDecoder(
+        object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_json_int if is_odd else None
+    )
+    is_odd = is_odd or _HALF.search(text) is not None
     documents: list[Document] = []
     position = _skip_blanks(text, 0)
     while position < len(text):
@@ -73,9 +85,15 @@ def _read_json(text: str) -> list[Document]:
             return [*documents, Document(number, reason=str(error))]
         except (ValueError, RecursionError) as error:
             raise _NotJSON from error
-        documents.append(Document(number, value))
+        documents.append(Document(number, value, refuse_values(value) if is_odd else ""))
         position = _skip_blanks(text, position)
     return documents
+
+
+def _json_int(text: str) -> int | float:
+    """Beyond 64 bits a number is a float, as in Go; Python would take any, and refuse the longest."""
+    number = int(text) if len(text) < 25 else None
+    return number if number is not None and _SMALLEST <= number <= _LARGEST else float(text)
 
 
 def _skip_blanks(text: str, position: int) -> int:
@@ -94,8 +112,8 @@ class _Repeated(ValueError):
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _Repeated(next(key for key in keys if keys.count(key) > 1))
+        counts = Counter(key for key, _ in pairs)
+        raise _Repeated(next(key for key, count in counts.items() if count > 1))
     return found
 
 
@@ -127,7 +145,8 @@ def _read_yaml(number: int, text: str, line: int) -> Document:
         return Document(number, reason=_words(error, line))
     except (ValueError, RecursionError) as error:
         return Document(number, reason=str(error))
-    return Document(number, value, _refuse_size(value))
+    reason = refuse_size(value) if "*" in text else ""
+    return Document(number, value, reason or (refuse_values(value) if _HALF.search(text) else ""))
 
 
 def _words(error: yaml.YAMLError, line: int) -> str:
@@ -140,37 +159,6 @@ def _words(error: yaml.YAMLError, line: int) -> str:
     return ", ".join(parts) + place
 
 
-def _refuse_size(value: Any) -> str:
-    """Why a document is too large or endless once its aliases are written out, or nothing."""
-    sizes: dict[int, int] = {}
-    open_: set[int] = set()
-    stack = [value]
-    while stack:
-        top = stack[-1]
-        children = _children(top)
-        if id(top) in sizes or not children:
-            sizes[id(top)] = sizes.get(id(top), 1)
-            stack.pop()
-        elif id(top) in open_:
-            sizes[id(top)] = 1 + sum(sizes[id(child)] for child in children)
-            open_.discard(id(top))
-            stack.pop()
-        else:
-            open_.add(id(top))
-            if any(id(child) in open_ for child in children):
-                return "an alias contains itself"
-            stack.extend(child for child in children if id(child) not in sizes)
-        if sizes.get(id(top), 0) > MOST_VALUES:
-            return f"its aliases stand for more than {MOST_VALUES} values"
-    return ""
-
-
-def _children(value: Any) -> list[Any]:
-    if isinstance(value, Mapping):
-        return list(value.values())
-    return value if isinstance(value, list) else []
-
-
 class _Loader(_BASE):  # type: ignore[misc, valid-type] # the C loader has no stub
     """PyYAML's safe loader with the resolvers of Kubernetes' YAML."""
 
@@ -179,6 +167,7 @@ class _Loader(_BASE):  # type: ignore[misc, valid-type] # the C loader has no st
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
         self._flat: set[int] = set()
+        self._merged = 0
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Take in merged keys: what is written out wins, then what is merged first.
@@ -194,7 +183,12 @@ class _Loader(_BASE):  # type: ignore[misc, valid-type] # the C loader has no st
         merged: dict[str, tuple[yaml.Node, yaml.Node]] = {}
         for source in _merged_into(node):
             self.flatten_mapping(source)
-            merged = {_key(self, key): (key, value) for key, value in source.value} | merged
+            self._merged += 1 + len(source.value)
+            if self._merged > MOST_MERGED:
+                problem = f"its merges stand for more than {MOST_MERGED} keys"
+                raise ConstructorError(None, None, problem, node.start_mark)
+            for key, value in source.value:
+                merged.setdefault(_key(self, key), (key, value))
         node.value = list((merged | own).values())
 
 
@@ -214,15 +208,21 @@ def _construct_bool(_: Any, node: yaml.ScalarNode) -> bool:
     return node.value in _TRUE
 
 
-def _construct_int(_: Any, node: yaml.ScalarNode) -> int | float:
-    """As Go's ParseInt with base 0: a leading zero means octal; beyond 64 bits it is a float."""
+def _construct_int(_: Any, node: yaml.ScalarNode) -> int | float | str:
+    """As Go's ParseInt with base 0: a leading zero means octal; a decimal beyond 64 bits is a float.
+
+    What is neither stays text.
+    """
     text = node.value.replace("_", "").lower()
     sign = -1 if text.startswith("-") else 1
     digits = text.lstrip("+-")
-    if re.fullmatch(r"0[0-7]+", digits):
-        digits = f"0o{digits[1:]}"
-    number = sign * int(digits, 0)
-    return number if _SMALLEST <= number <= _LARGEST else float(number)
+    if len(digits) < 70 and digits not in ("0x", "0b", "0o"):
+        octal = f"0o{digits[1:]}" if re.fullmatch(r"0[0-7]+", digits) else digits
+        number = sign * int(octal, 0)
+        if _SMALLEST <= number <= _LARGEST:
+            return number
+    as_float = float(text) if _DECIMAL.fullmatch(text) else math.inf
+    return as_float if math.isfinite(as_float) else str(node.value)
 
 
 def _construct_float(_: Any, node: yaml.ScalarNode) -> int | float | str:

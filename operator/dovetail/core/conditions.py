@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from dovetail.api.text import harmless
+
 Truth = Literal["True", "False", "Unknown"]
 
 
@@ -23,7 +25,7 @@ class Condition:
             "type": self.type,
             "status": self.status,
             "reason": self.reason,
-            "message": self.message,
+            "message": harmless(self.message),
             "observedGeneration": generation,
             "lastTransitionTime": before.get("lastTransitionTime", now) if before and is_unchanged else now,
         }

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dovetail.api.text import harmless
 from dovetail.core.attributes import CompiledMapping, Mappings, Missing, MissingCause
 from dovetail.core.cel import Memory
 from dovetail.core.conditions import Condition
@@ -48,7 +49,7 @@ class DriverCoverage:
             "notPublished": self.not_published,
             "failed": self.failed,
         }
-        return entry | ({"example": self.example} if self.example else {})
+        return entry | ({"example": harmless(self.example)} if self.example else {})
 
 
 _WORST_FIRST = (MissingCause.FAILED, MissingCause.UNKNOWN, MissingCause.NOT_PUBLISHED)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
-from dovetail.services.text import harmless, harmless_value
+from dovetail.api.text import harmless, harmless_lines, harmless_value
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -18,7 +18,7 @@ QUIET = {"kopf": logging.WARNING, "aiohttp": logging.WARNING, "asyncio": logging
 def _without_controls(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     """Nothing that a tenant writes reaches the log raw."""
     return {
-        harmless(str(key)): value if key == "exception" else harmless_value(value)
+        harmless(str(key)): harmless_lines(str(value)) if key == "exception" else harmless_value(value)
         for key, value in event.items()
     }
 
