@@ -143,7 +143,7 @@ async def test_a_wrong_setting_under_kopf_is_named_by_its_variable() -> None:
     (only,) = await failed_start(KOPF_RUN, DOVETAIL_LEASE_SECONDS="soon")
 
     assert only["event"] == "operator_cannot_start"
-    assert only["reason"].startswith("DOVETAIL_LEASE_SECONDS: Input should be a valid number")
+    assert only["reason"] == "DOVETAIL_LEASE_SECONDS: 'soon' has to be a number"
 
 
 @pytest.mark.parametrize("command", [RUN, KOPF_RUN], ids=["dovetail", "kopf"])

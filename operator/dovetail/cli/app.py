@@ -2,6 +2,8 @@
 
 import importlib
 import importlib.util
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -40,6 +42,23 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dovetail {version('dovetail')}")
+        raise typer.Exit
+
+
 @app.callback()
-def dovetail() -> None:
-    """Gives pods devices that belong together, and says why when it cannot."""
+def dovetail(
+    _: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version, and do no more."
+        ),
+    ] = False,
+) -> None:
+    """Gives pods devices that belong together, and says why when it cannot.
+
+    Exit status of every command: 2 for a wrong command line, 130 when interrupted, 141 when nobody reads
+    the output any more, 74 when it cannot be written, 70 for a fault of Dovetail itself.
+    """

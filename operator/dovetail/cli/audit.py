@@ -3,11 +3,12 @@
 import asyncio
 import enum
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
 from dovetail.api.text import harmless, readable_json
+from dovetail.cli.options import one_of, seconds
 from dovetail.core.audit import lasting
 from dovetail.core.features import Features
 from dovetail.core.findings import TRANSIENT, Finding
@@ -36,11 +37,22 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    output: Annotated[Format, typer.Option("--output", "-o", help="How findings are printed.")] = Format.TEXT,
+    output: Annotated[
+        Format,
+        typer.Option(
+            "--output",
+            "-o",
+            parser=one_of(*Format),
+            metavar="text|json",
+            help="How findings are printed.",
+        ),
+    ] = Format.TEXT,
     dual_mode_nodes: Annotated[
         DualModeNodes,
         typer.Option(
             envvar="DOVETAIL_DUAL_MODE_NODES",
+            parser=one_of(*get_args(DualModeNodes)),
+            metavar="exclude|allow",
             help="Whether devices that a device plugin of their node offers as well may be held: "
             "allow for plugins that keep to other devices.",
         ),
@@ -48,8 +60,8 @@ def audit(
     settle: Annotated[
         float,
         typer.Option(
-            min=0,
-            max=600,
+            parser=seconds(0, 600),
+            metavar="SECONDS",
             help="Seconds between two readings of the cluster: "
             "what controllers are repairing is gone in the second one.",
         ),

@@ -1,5 +1,6 @@
 """Objects out of files, directories and standard input, each with the place it came from."""
 
+import os
 import sys
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Mapping
@@ -98,37 +99,45 @@ Found = Manifest | Trouble | Ignored
 
 def read_manifests(paths: Iterable[str]) -> Iterator[Found]:
     """Every object, in the order of the input; a file that is named again is read once."""
-    read: set[Path] = set()
+    read: set[str] = set()
     for path in paths:
         for file in _files(path):
             if isinstance(file, Trouble):
                 yield file
-            elif (resolved := Path(file).resolve()) not in read:
+            elif (resolved := os.path.realpath(file)) not in read:
                 read.add(resolved)
                 yield from _read_file(file)
 
 
 def _files(path: str) -> Iterator[str | Trouble]:
     """A directory stands for the manifests in it and below, sorted; hidden ones are left out."""
-    if path == STDIN or not Path(path).is_dir():
+    if path == STDIN or not os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for some names
         yield path
         return
-    found = [file for file in sorted(Path(path).rglob("*")) if _is_manifest(file, Path(path))]
-    yield from map(str, found)
-    if not found:
+    troubles: list[OSError] = []
+    found = []
+    for folder, folders, files in os.walk(path, onerror=troubles.append):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(folder, name) for name in files if _is_manifest(name)]
+    yield from map(str, sorted(found))
+    yield from (Trouble(Origin(str(error.filename or path)), _words(error)) for error in troubles)
+    if not found and not troubles:
         yield Trouble(Origin(path), f"no file ends in {', '.join(SUFFIXES)}")
 
 
-def _is_manifest(file: Path, root: Path) -> bool:
-    hidden = any(part.startswith(".") for part in file.relative_to(root).parts)
-    return not hidden and file.suffix.lower() in SUFFIXES and not file.is_dir()
+def _is_manifest(name: str) -> bool:
+    return not name.startswith(".") and name.lower().endswith(SUFFIXES)
+
+
+def _words(error: OSError) -> str:
+    return error.strerror or str(error)
 
 
 def _read_file(file: str) -> Iterator[Found]:
     try:
         text = _decoded(_content(file))
     except OSError as error:
-        yield Trouble(Origin(file), error.strerror or str(error))
+        yield Trouble(Origin(file), _words(error))
         return
     except ValueError as error:
         yield Trouble(Origin(file), str(error))

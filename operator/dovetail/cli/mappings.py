@@ -8,6 +8,7 @@ import typer
 import yaml
 
 from dovetail.api.mappings import API_VERSION, DerivedAttribute
+from dovetail.cli.options import one_of
 from dovetail.core.shipped import shipped_mappings
 
 
@@ -26,7 +27,12 @@ def mappings(
             show_default=False,
         ),
     ] = None,
-    output: Annotated[Format, typer.Option("--output", "-o", help="How to print them.")] = Format.YAML,
+    output: Annotated[
+        Format,
+        typer.Option(
+            "--output", "-o", parser=one_of(*Format), metavar="yaml|json", help="How to print them."
+        ),
+    ] = Format.YAML,
 ) -> None:
     """Print the built-in mappings as DerivedAttribute manifests.
 

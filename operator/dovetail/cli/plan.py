@@ -3,15 +3,16 @@
 import enum
 import time
 from collections.abc import Callable, Iterator
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
-from dovetail.cli.feature_gates import read_features
 from dovetail.api.text import readable_json
+from dovetail.cli.feature_gates import read_features
 from dovetail.cli.gathering import listed
 from dovetail.cli.loading import Loaded, load
 from dovetail.cli.mapping_notes import mapping_notes
+from dovetail.cli.options import one_of, seconds
 from dovetail.cli.plan_remarks import Remark, is_misspelt, remarks_on
 from dovetail.cli.plan_report import as_json, outcome_of
 from dovetail.cli.plan_text import print_plan, print_troubles
@@ -46,9 +47,16 @@ def plan(  # noqa: PLR0917 - typer passes options by name
     paths: Annotated[
         list[str], typer.Argument(metavar="FILE|DIR|-...", help="Manifests: YAML or JSON, Lists included.")
     ],
-    output: Annotated[Output, typer.Option("--output", "-o", help="For people, or for programs.")] = (
-        Output.TEXT
-    ),
+    output: Annotated[
+        Output,
+        typer.Option(
+            "--output",
+            "-o",
+            parser=one_of(*Output),
+            metavar="text|json",
+            help="For people, or for programs.",
+        ),
+    ] = Output.TEXT,
     feature_gates: Annotated[
         str,
         typer.Option(
@@ -66,12 +74,17 @@ def plan(  # noqa: PLR0917 - typer passes options by name
         DualModeNodes,
         typer.Option(
             envvar="DOVETAIL_DUAL_MODE_NODES",
+            parser=one_of(*get_args(DualModeNodes)),
+            metavar="exclude|allow",
             help="What becomes of devices that a device plugin of their node offers as well: "
             "they are not given, or they are.",
         ),
     ] = "exclude",
     decision_seconds: Annotated[
-        float, typer.Option(min=0.001, help="How long the search for one pod may take.")
+        float,
+        typer.Option(
+            parser=seconds(0.001), metavar="SECONDS", help="How long the search for one pod may take."
+        ),
     ] = 10.0,
 ) -> None:
     """Say what the operator would do with each pod that has no node yet, from manifests alone.

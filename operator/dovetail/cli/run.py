@@ -8,23 +8,32 @@ import typer
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from dovetail.services.settings import Settings, first_fault
+from dovetail.services.settings import Settings, first_fault, variable_of
 
 MARKUP = None
 """Plain help: there are many flags, and their names are long."""
 
 
-def run(**flags: Any) -> None:
-    """Run the operator against the cluster of KUBECONFIG, or the one it runs in, until it is told to stop."""
+def run(context: typer.Context, **flags: Any) -> None:
+    """Run the operator against the cluster of KUBECONFIG, or the one it runs in, until it is told to stop.
+
+    Exit status 0: it was told to stop, 1: it could not start, or failed.
+    """
     given = {name: value for name, value in flags.items() if value is not None}
     try:
         settings = Settings(**given)
     except ValidationError as error:
         name, words = first_fault(error)
-        raise typer.BadParameter(words, param_hint=_flag(name) if name else "settings") from error
+        raise typer.BadParameter(words, param_hint=_given_as(context, name)) from error
     from dovetail.app import run as run_operator
 
     raise typer.Exit(run_operator(settings))
+
+
+def _given_as(context: typer.Context, name: str) -> str:
+    """The flag or the variable that gave a setting its value."""
+    source = context.get_parameter_source(name)
+    return _flag(name) if source is not None and source.name == "COMMANDLINE" else variable_of(name)
 
 
 def _flag(name: str) -> str:
@@ -33,6 +42,7 @@ def _flag(name: str) -> str:
 
 def _parameters() -> Iterator[inspect.Parameter]:
     """One option per setting; its default stays with the settings, so that there is one place for it."""
+    yield inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     for name, field in Settings.model_fields.items():
         yield inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotation(name, field)
@@ -40,19 +50,21 @@ def _parameters() -> Iterator[inspect.Parameter]:
 
 
 def _annotation(name: str, field: FieldInfo) -> Any:
-    declarations = [_flag(name)]
-    if field.annotation is bool:
-        declarations = [f"{_flag(name)}/--no-{name.replace('_', '-')}"]
+    """The settings read the values themselves, so that one place says what is wrong with one.
+
+    Those that are true or false also read their variables: the option is no more than a switch.
+    """
+    is_switch = field.annotation is bool
+    declarations = [f"{_flag(name)}/--no-{name.replace('_', '-')}" if is_switch else _flag(name)]
     default = f"{field.default:g}" if isinstance(field.default, float) else str(field.default)
     option = typer.Option(
         *declarations,
-        envvar=f"DOVETAIL_{name.upper()}",
-        help=field.description,
-        show_default=(default.lower() if field.annotation is bool else default) or "empty",
+        envvar=None if is_switch else variable_of(name),
+        help=f"{field.description}{f'  [env var: {variable_of(name)}]' if is_switch else ''}",
+        show_default=(default.lower() if is_switch else default) or "empty",
         metavar=_metavar(field),
     )
-    kind = field.annotation if field.annotation in (bool, int, float) else str
-    return Annotated[kind | None, option]
+    return Annotated[(bool if is_switch else str) | None, option]
 
 
 def _metavar(field: FieldInfo) -> str | None:

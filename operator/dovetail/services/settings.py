@@ -13,6 +13,26 @@ from dovetail.errors import SettingInvalid
 Mode = Literal["auto", "always", "never"]
 DualModeNodes = Literal["exclude", "allow"]
 
+_EXPECTED: Mapping[str, str] = {
+    "greater_than": "has to be more than {gt:g}",
+    "greater_than_equal": "has to be {ge:g} or more",
+    "less_than": "has to be less than {lt:g}",
+    "less_than_equal": "has to be {le:g} or less",
+    "finite_number": "has to be a finite number",
+    "float_parsing": "has to be a number",
+    "float_type": "has to be a number",
+    "int_parsing": "has to be a whole number",
+    "int_parsing_size": "has to be a smaller number",
+    "int_from_float": "has to be a whole number",
+    "int_type": "has to be a whole number",
+    "bool_parsing": "has to be true or false",
+    "bool_type": "has to be true or false",
+    "literal_error": "has to be {expected}",
+    "string_type": "has to be text",
+    "extra_forbidden": "is the value of a setting that does not exist",
+}
+"""What a value has to be, by what pydantic finds wrong with it."""
+
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
@@ -131,7 +151,7 @@ class Settings(BaseSettings):
     @classmethod
     def _somebody_is_served(cls, value: str) -> str:
         if not read_names(value):
-            raise ValueError("no scheduler is named: no pod would be served")
+            raise ValueError(f"no scheduler is named in {value!r}: no pod would be served")
         return value
 
     @field_validator("listen")
@@ -157,11 +177,23 @@ class Settings(BaseSettings):
         return read_names(self.scheduler_names)
 
 
+def variable_of(name: str) -> str:
+    """The environment variable of a setting."""
+    return f"DOVETAIL_{name.upper()}"
+
+
 def first_fault(error: ValidationError) -> tuple[str, str]:
-    """The name of a setting that has no valid value, empty where none is concerned, and what is wrong."""
+    """The name of a setting that has no valid value, empty where none is concerned, and what is wrong.
+
+    The words name the value.
+    """
     first = error.errors()[0]
     name = str(first["loc"][0]) if first["loc"] else ""
-    return name, first["msg"].removeprefix("Value error, ")
+    context = first.get("ctx", {})
+    if first["type"] == "value_error":
+        return name, str(context["error"])
+    expected = _EXPECTED.get(first["type"], "has to be another kind of value").format(**context)
+    return name, f"{first['input']!r} {expected}"
 
 
 def settings_from_environment() -> Settings:
@@ -170,7 +202,7 @@ def settings_from_environment() -> Settings:
         return Settings()
     except ValidationError as error:
         name, words = first_fault(error)
-        raise SettingInvalid(f"DOVETAIL_{name.upper()}", words) from error
+        raise SettingInvalid(variable_of(name), words) from error
 
 
 def read_names(text: str) -> frozenset[str]:

@@ -1,0 +1,37 @@
+"""Values of options, read with words of our own: what is wrong, and the value."""
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+import typer
+
+T = TypeVar("T", bound=str)
+
+
+def seconds(least: float, most: float = math.inf) -> Callable[[object], float]:
+    """Reads a number of seconds from `least` to `most`."""
+
+    def read(value: object) -> float:
+        try:
+            number = float(str(value))
+        except ValueError as error:
+            raise typer.BadParameter(f"{value!r} has to be a number") from error
+        if not math.isfinite(number) or not least <= number <= most:
+            end = f" to {most:g}" if math.isfinite(most) else " or more"
+            raise typer.BadParameter(f"{value} has to be {least:g}{end}")
+        return number
+
+    return read
+
+
+def one_of(*known: T) -> Callable[[object], T]:
+    """Reads one of some texts, such as the members of an enumeration."""
+
+    def read(value: object) -> T:
+        for each in known:
+            if str(value) == each:
+                return each
+        raise typer.BadParameter(f"{str(value)!r} has to be {' or '.join(known)}")
+
+    return read
