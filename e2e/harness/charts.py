@@ -16,6 +16,8 @@ from e2e.harness.kube import Object
 from e2e.harness.objects import ROOT
 
 CHART = ROOT / "charts" / "dovetail"
+IMAGE = {"repository": "registry.example.com/dovetail"}
+"""The chart has no default: there is no public image."""
 
 
 class RenderFailed(HarnessError):
@@ -29,7 +31,7 @@ async def render(
     release: str = "dovetail",
     chart: Path = CHART,
 ) -> tuple[Object, ...]:
-    """`helm template` of a chart: its manifests, in the order that Helm gives."""
+    """`helm template` of a chart: its manifests, in Helm's order; the image is named if need be."""
     helm = build.build([group for group in build.GROUPS if group.name == "helm"])["helm"]
     command = [
         str(helm),
@@ -43,7 +45,11 @@ async def render(
         "-",
     ]
     result = await asyncio.to_thread(
-        subprocess.run, command, input=yaml.safe_dump(dict(values or {})), capture_output=True, text=True
+        subprocess.run,
+        command,
+        input=yaml.safe_dump({"image": IMAGE} | dict(values or {})),
+        capture_output=True,
+        text=True,
     )
     if result.returncode:
         raise RenderFailed(result.stderr)

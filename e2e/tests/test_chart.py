@@ -119,6 +119,12 @@ async def test_wrong_values_are_refused(values: dict[str, Any]) -> None:
         await charts.render(values)
 
 
+async def test_an_image_has_to_be_named() -> None:
+    """There is no public one; the sentence says how to build one."""
+    with pytest.raises(charts.RenderFailed, match=r"image\.repository is not set: .*make image"):
+        await charts.render({"image": {"repository": ""}})
+
+
 def granted(manifests: Iterable[Object]) -> set[Granted]:
     """What the roles of the chart grant on resources."""
     found: set[Granted] = set()

@@ -52,3 +52,11 @@ def test_the_image_is_built_from_the_lock_file() -> None:
     assert "--require-hashes" in text
     assert "requirements/runtime.txt" in text
     assert re.search(r"^USER (?!0\b|root\b)", text, re.MULTILINE)
+
+
+def test_the_chart_names_no_image_of_others() -> None:
+    """There is no public image: a default would run what somebody else puts there."""
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert values["image"]["repository"] == ""
+    texts = [path.read_text() for path in CHART.rglob("*") if path.is_file()]
+    assert not [text for text in texts if re.search(r"ghcr\.io|docker\.io|quay\.io", text)]

@@ -24,6 +24,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{- define "dovetail.image" -}}
+{{- if not .Values.image.repository -}}
+{{- fail "image.repository is not set: Dovetail has no public image. Build one (make image IMAGE=registry.example.com/dovetail:TAG), push it, and name it: --set image.repository=registry.example.com/dovetail" -}}
+{{- end -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}
 {{- else -}}
