@@ -3,12 +3,12 @@
 import asyncio
 import enum
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import typer
 
 from dovetail.api.text import harmless, readable_json
-from dovetail.cli.options import one_of, seconds
+from dovetail.cli.options import dual_mode_option, output_option, seconds_option
 from dovetail.core.audit import lasting
 from dovetail.core.features import Features
 from dovetail.core.findings import TRANSIENT, Finding
@@ -18,6 +18,12 @@ from dovetail.errors import DovetailError, InputInvalid
 from dovetail.services.settings import DualModeNodes
 
 FOUND, FAILED = 1, 2
+
+
+DUAL_MODES = (
+    "Whether devices that a device plugin of their node offers as well may be held: "
+    "allow for plugins that keep to other devices."
+)
 
 
 class Format(enum.StrEnum):
@@ -37,33 +43,15 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    output: Annotated[
-        Format,
-        typer.Option(
-            "--output",
-            "-o",
-            parser=one_of(*Format),
-            metavar="text|json",
-            help="How findings are printed.",
-        ),
-    ] = Format.TEXT,
-    dual_mode_nodes: Annotated[
-        DualModeNodes,
-        typer.Option(
-            envvar="DOVETAIL_DUAL_MODE_NODES",
-            parser=one_of(*get_args(DualModeNodes)),
-            metavar="exclude|allow",
-            help="Whether devices that a device plugin of their node offers as well may be held: "
-            "allow for plugins that keep to other devices.",
-        ),
-    ] = "exclude",
+    output: Annotated[Format, output_option(Format, "How findings are printed.")] = Format.TEXT,
+    dual_mode_nodes: Annotated[DualModeNodes, dual_mode_option(DUAL_MODES)] = "exclude",
     settle: Annotated[
         float,
-        typer.Option(
-            parser=seconds(0, 600),
-            metavar="SECONDS",
-            help="Seconds between two readings of the cluster: "
+        seconds_option(
+            "Seconds between two readings of the cluster: "
             "what controllers are repairing is gone in the second one.",
+            least=0,
+            most=600,
         ),
     ] = 5.0,
 ) -> None:

@@ -8,7 +8,7 @@ import typer
 import yaml
 
 from dovetail.api.mappings import API_VERSION, DerivedAttribute
-from dovetail.cli.options import one_of
+from dovetail.cli.options import output_option
 from dovetail.core.shipped import shipped_mappings
 
 
@@ -27,12 +27,7 @@ def mappings(
             show_default=False,
         ),
     ] = None,
-    output: Annotated[
-        Format,
-        typer.Option(
-            "--output", "-o", parser=one_of(*Format), metavar="yaml|json", help="How to print them."
-        ),
-    ] = Format.YAML,
+    output: Annotated[Format, output_option(Format, "How to print them.")] = Format.YAML,
 ) -> None:
     """Print the built-in mappings as DerivedAttribute manifests.
 

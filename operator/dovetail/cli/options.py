@@ -2,9 +2,12 @@
 
 import math
 from collections.abc import Callable
-from typing import TypeVar
+from enum import StrEnum
+from typing import Any, TypeVar, get_args
 
 import typer
+
+from dovetail.services.settings import DualModeNodes
 
 T = TypeVar("T", bound=str)
 
@@ -35,3 +38,21 @@ def one_of(*known: T) -> Callable[[object], T]:
         raise typer.BadParameter(f"{str(value)!r} has to be {' or '.join(known)}")
 
     return read
+
+
+def output_option(forms: type[StrEnum], help_: str) -> Any:
+    """How the answer is printed: `--output`, `-o`."""
+    return typer.Option("--output", "-o", parser=one_of(*forms), metavar="|".join(forms), help=help_)
+
+
+def dual_mode_option(help_: str) -> Any:
+    """The setting `dual_mode_nodes` as an option, or by the operator's variable."""
+    modes = get_args(DualModeNodes)
+    return typer.Option(
+        envvar="DOVETAIL_DUAL_MODE_NODES", parser=one_of(*modes), metavar="|".join(modes), help=help_
+    )
+
+
+def seconds_option(help_: str, least: float, most: float = math.inf) -> Any:
+    """A number of seconds."""
+    return typer.Option(parser=seconds(least, most), metavar="SECONDS", help=help_)

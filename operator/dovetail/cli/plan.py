@@ -3,7 +3,7 @@
 import enum
 import time
 from collections.abc import Callable, Iterator
-from typing import Annotated, get_args
+from typing import Annotated
 
 import typer
 
@@ -12,7 +12,7 @@ from dovetail.cli.feature_gates import read_features
 from dovetail.cli.gathering import listed
 from dovetail.cli.loading import Loaded, load
 from dovetail.cli.mapping_notes import mapping_notes
-from dovetail.cli.options import one_of, seconds
+from dovetail.cli.options import dual_mode_option, output_option, seconds_option
 from dovetail.cli.plan_remarks import Remark, is_misspelt, remarks_on
 from dovetail.cli.plan_report import as_json, outcome_of
 from dovetail.cli.plan_text import print_plan, print_troubles
@@ -24,6 +24,12 @@ from dovetail.services.settings import DualModeNodes
 
 FAILED = ("doesNotFit", "cut", "error")
 STEPS = 50_000_000
+
+
+DUAL_MODES = (
+    "What becomes of devices that a device plugin of their node offers as well: "
+    "they are not given, or they are."
+)
 
 
 class Output(enum.StrEnum):
@@ -47,16 +53,7 @@ def plan(  # noqa: PLR0917 - typer passes options by name
     paths: Annotated[
         list[str], typer.Argument(metavar="FILE|DIR|-...", help="Manifests: YAML or JSON, Lists included.")
     ],
-    output: Annotated[
-        Output,
-        typer.Option(
-            "--output",
-            "-o",
-            parser=one_of(*Output),
-            metavar="text|json",
-            help="For people, or for programs.",
-        ),
-    ] = Output.TEXT,
+    output: Annotated[Output, output_option(Output, "For people, or for programs.")] = Output.TEXT,
     feature_gates: Annotated[
         str,
         typer.Option(
@@ -70,21 +67,9 @@ def plan(  # noqa: PLR0917 - typer passes options by name
     scheduler_names: Annotated[
         str, typer.Option(metavar="NAME,…", help="The schedulers whose pods are served.")
     ] = "default-scheduler",
-    dual_mode_nodes: Annotated[
-        DualModeNodes,
-        typer.Option(
-            envvar="DOVETAIL_DUAL_MODE_NODES",
-            parser=one_of(*get_args(DualModeNodes)),
-            metavar="exclude|allow",
-            help="What becomes of devices that a device plugin of their node offers as well: "
-            "they are not given, or they are.",
-        ),
-    ] = "exclude",
+    dual_mode_nodes: Annotated[DualModeNodes, dual_mode_option(DUAL_MODES)] = "exclude",
     decision_seconds: Annotated[
-        float,
-        typer.Option(
-            parser=seconds(0.001), metavar="SECONDS", help="How long the search for one pod may take."
-        ),
+        float, seconds_option("How long the search for one pod may take.", 0.001)
     ] = 10.0,
 ) -> None:
     """Say what the operator would do with each pod that has no node yet, from manifests alone.
@@ -108,13 +93,13 @@ def plan(  # noqa: PLR0917 - typer passes options by name
         exclude_dual_mode=dual_mode_nodes == "exclude",
         lenient=lenient,
     )
-    settings = PlanSettings(frozenset(name.strip() for name in scheduler_names.split(",") if name.strip()))
     assumed = loaded.world.nodes.assumed
+    names = (name.strip() for name in scheduler_names.split(","))
+    settings = PlanSettings(frozenset(filter(None, names)))
     forecasts = list(_forecasts(loaded, settings, decision_seconds))
     remarks = tuple(remarks_on(loaded.world, forecasts))
     if output is Output.JSON:
-        answer = as_json(forecasts, loaded.troubles, remarks, loaded.notes)
-        typer.echo(readable_json(answer))
+        typer.echo(readable_json(as_json(forecasts, loaded.troubles, remarks, loaded.notes)))
     else:
         _print_text(loaded, forecasts, remarks, tuple(_notes(loaded, assumed, idle)))
     raise typer.Exit(_status(loaded, forecasts))
