@@ -37,8 +37,12 @@ Where it differs from a real API server
 * Authentication is absent, and authorization is only what `faults.deny` takes away.
 * One process, one event loop, no storage: each write is atomic, and nothing is ever stale.
 * Objects are kept as they are sent: no schema, no pruning, no conversion, and few defaults (`defaults.py`).
+  Over HTTP, a field of another type than its kind says is refused (`reading.py`), as far as Dovetail's own
+  models know the kind; of other kinds the metadata, `spec` and `status` are looked at.
   CustomResourceDefinitions register kinds but validate nothing (DerivedAttribute alone keeps `spec.attribute`
-  immutable); field selectors take any field.
+  immutable).
+* What means nothing is answered with 4xx, also where a real server takes it for a fault of its own
+  (`watch=true&resourceVersion=x`); `timeoutSeconds` may have a fraction.
 * Validation covers `rules*.py`: ResourceClaims and templates (V1, V2, V20, V21, V60 to V64, V66, limits),
   slices (V80), Pods (what is immutable, gates only go, claim statuses), Events, finalizers, names.
   Quantities, CEL, drivers' names, toleration fields and label syntax pass unchecked.

@@ -6,19 +6,30 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import yaml
 from aiohttp import web
 
 from dovetail.embedded import discovery
 from dovetail.embedded.answers import StatusError, bad_request, deleted, expired, not_found
-from dovetail.embedded.bodies import Body, Key, copied, key_of, namespace_of
+from dovetail.embedded.bodies import Body, Key, copied, key_of
 from dovetail.embedded.events import as_core, as_new, event_causes
 from dovetail.embedded.faults import Faults, Request, binding_rule, review
 from dovetail.embedded.filters import filter_of
 from dovetail.embedded.kinds import ACCESS_REVIEW, EVENT, NEW_EVENT, POD, Kind, Kinds
+from dovetail.embedded.reading import (
+    check_home,
+    check_list_query,
+    check_shape,
+    check_write_query,
+    delete_options,
+    is_true,
+    read_body,
+    signed,
+    timeout_in,
+    unsigned,
+)
 from dovetail.embedded.store import Store
 from dovetail.embedded.watching import DEFAULT_TIMEOUT_SECONDS, Watches, WatchOptions
-from dovetail.embedded.writing import APPLY_PATCH, Writer
+from dovetail.embedded.writing import Writer
 
 AGGREGATED = "as=APIGroupDiscoveryList"
 MAX_BODY_BYTES = 3 * 1024 * 1024
@@ -84,7 +95,10 @@ class Serving:
         try:
             response = await self._dispatch(http, entry)
         except StatusError as error:
-            response = web.json_response(error.body, status=error.code, headers=error.headers)
+            response = _refusal(error)
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            # Objects have no schema here: one of a shape that nobody foresaw is the caller's fault.
+            response = _refusal(bad_request(f"the request cannot be understood: {error!r}"))
         entry.status = response.status
         return response
 
@@ -97,7 +111,7 @@ class Serving:
         if steps[0] not in ("api", "apis") or len(steps) < 3:
             raise StatusError(404, "the server could not find the requested resource")
         target = Target(self._kinds, http.path)
-        body = await _body_of(http)
+        body = await read_body(http)
         _describe(entry, target, http, body)
         self.journal.append(entry)
         self._faults.check(entry)
@@ -135,15 +149,17 @@ class Serving:
     ) -> web.StreamResponse:
         if entry.verb == "watch":
             return await self._watch(http, target)
-        if "dryRun" in http.query:
-            raise bad_request("dry runs are not served")
+        if entry.verb not in ("get", "list"):
+            check_write_query(http.query, http.content_type)
         serve: dict[str, Callable[[], Body]] = {
             "get": lambda: self._get(target),
             "list": lambda: self._list(http, target),
             "create": lambda: self._create(target, body),
             "update": lambda: self._update(target, body),
             "patch": lambda: self._patch(http, target, body),
-            "delete": lambda: self._writer.delete(target.kept_kind, target.key, body),
+            "delete": lambda: self._writer.delete(
+                target.kept_kind, target.key, delete_options(http.query, body)
+            ),
             "deletecollection": lambda: self._delete_all(http, target, body),
         }
         is_new = entry.verb == "create" or (
@@ -161,13 +177,14 @@ class Serving:
 
     def _list(self, http: web.Request, target: Target) -> Body:
         query = http.query
-        accepts = filter_of(query.get("labelSelector", ""), query.get("fieldSelector", ""))
+        check_list_query(query)
+        accepts = filter_of(target.kind, query.get("labelSelector", ""), query.get("fieldSelector", ""))
         version, after = (
             _continued(query.get("continue", "")) if query.get("continue") else (self._store.version, None)
         )
         if after is not None and version < self._store.oldest:
             raise expired(self._store.oldest, version)
-        wanted = int(query.get("resourceVersion") or 0)
+        wanted = unsigned(query, "resourceVersion")
         if wanted > self._store.version:
             message = f"Too large resource version: {wanted}, current: {self._store.version}"
             causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
@@ -177,7 +194,7 @@ class Serving:
             for body in self._store.objects(target.kept_kind, target.namespace)
             if accepts(body) and (after is None or key_of(body) > after)
         ]
-        limit = int(query.get("limit") or 0) or len(bodies)
+        limit = max(signed(query, "limit") or 0, 0) or len(bodies)
         metadata: Body = {"resourceVersion": str(version)}
         if len(bodies) > limit:
             metadata["continue"] = _continue_token(version, key_of(bodies[limit - 1]))
@@ -206,22 +223,18 @@ class Serving:
 
     def _homed(self, target: Target, body: Body) -> Body:
         """The body in the namespace of the URL; 400 where it names another one, or another kind."""
-        said = (body.get("apiVersion"), body.get("kind"))
-        if said[0] not in (None, target.kind.api_version) or said[1] not in (None, target.kind.name):
-            raise bad_request(f"the API version or kind in the data ({said}) does not match the URL")
+        check_home(target.kind, target.namespace, "", body)
         if target.kind.namespaced and not target.namespace:
             raise StatusError(405, "the server does not allow this method on the requested resource")
-        named = namespace_of(body)
-        if named and named != target.namespace:
-            raise bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request"
-            )
+        check_shape(target.kind, body)
         homed = copied(body)
         if target.namespace:
             homed.setdefault("metadata", {})["namespace"] = target.namespace
         return homed
 
     def _update(self, target: Target, body: Body) -> Body:
+        check_home(target.kind, target.namespace, target.name, body)
+        check_shape(target.kind, body)
         sent = as_core(body) if target.kind == NEW_EVENT else body
         return self._writer.replace(
             target.kept_kind,
@@ -240,15 +253,18 @@ class Serving:
             http.content_type,
             subresource=target.subresource,
             manager=http.query.get("fieldManager", ""),
-            force=_is_true(http.query.get("force", "")),
+            force=is_true(http.query, "force"),
             causes=binding_rule(self._faults, "patch"),
         )
 
-    def _delete_all(self, http: web.Request, target: Target, options: Body | None) -> Body:
-        accepts = filter_of(http.query.get("labelSelector", ""), http.query.get("fieldSelector", ""))
-        for body in self._store.objects(target.kept_kind, target.namespace):
-            if accepts(body):
-                self._writer.delete(target.kept_kind, key_of(body), options)
+    def _delete_all(self, http: web.Request, target: Target, body: Body | None) -> Body:
+        query = http.query
+        check_list_query(query)
+        options = delete_options(query, body)
+        accepts = filter_of(target.kind, query.get("labelSelector", ""), query.get("fieldSelector", ""))
+        for each in self._store.objects(target.kept_kind, target.namespace):
+            if accepts(each):
+                self._writer.delete(target.kept_kind, key_of(each), options)
         return deleted(target.kind, "", "")
 
     async def _watch(self, http: web.Request, target: Target) -> web.StreamResponse:
@@ -256,15 +272,16 @@ class Serving:
         fields = query.get("fieldSelector", "")
         if target.name:
             fields = ",".join(filter(None, [fields, f"metadata.name={target.name}"]))
-        since = int(query.get("resourceVersion") or 0)
+        since = unsigned(query, "resourceVersion")
+        seconds = timeout_in(query)
         options = WatchOptions(
             kind=target.kind,
             namespace=target.namespace,
-            accepts=filter_of(query.get("labelSelector", ""), fields),
+            accepts=filter_of(target.kind, query.get("labelSelector", ""), fields),
             since=since or None,
-            bookmarks=_is_true(query.get("allowWatchBookmarks", "")),
-            initial_bookmark=_is_true(query.get("sendInitialEvents", "")),
-            timeout_seconds=float(query.get("timeoutSeconds") or DEFAULT_TIMEOUT_SECONDS),
+            bookmarks=is_true(query, "allowWatchBookmarks"),
+            initial_bookmark=is_true(query, "sendInitialEvents"),
+            timeout_seconds=seconds or DEFAULT_TIMEOUT_SECONDS,
         )
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(http)
@@ -277,14 +294,8 @@ class Serving:
         return response
 
 
-async def _body_of(http: web.Request) -> Any:
-    raw = await http.read()
-    if not raw:
-        return None
-    try:
-        return yaml.safe_load(raw) if http.content_type == APPLY_PATCH else json.loads(raw)
-    except (ValueError, yaml.YAMLError) as error:
-        raise bad_request(f"the body of the request cannot be read: {error}") from error
+def _refusal(error: StatusError) -> web.Response:
+    return web.json_response(error.body, status=error.code, headers=error.headers)
 
 
 def _describe(entry: Request, target: Target, http: web.Request, body: Any) -> None:
@@ -298,7 +309,7 @@ def _describe(entry: Request, target: Target, http: web.Request, body: Any) -> N
 
 def _verb_of(http: web.Request, target: Target) -> str:
     match http.method:
-        case "GET" if _is_true(http.query.get("watch", "")):
+        case "GET" if is_true(http.query, "watch"):
             return "watch"
         case "GET":
             return "get" if target.name else "list"
@@ -315,11 +326,6 @@ def _verb_of(http: web.Request, target: Target) -> str:
     raise StatusError(405, "the server does not allow this method on the requested resource")
 
 
-def _is_true(value: str) -> bool:
-    """As Go reads a flag: clients send `true`, `True` or `1`."""
-    return value in ("1", "t", "T", "true", "TRUE", "True")
-
-
 def _continue_token(version: int, last: Key) -> str:
     return base64.urlsafe_b64encode(json.dumps([version, *last]).encode()).decode()
 
@@ -327,6 +333,6 @@ def _continue_token(version: int, last: Key) -> str:
 def _continued(token: str) -> tuple[int, Key]:
     try:
         version, namespace, name = json.loads(base64.urlsafe_b64decode(token))
-    except ValueError as error:
+        return int(version), (str(namespace), str(name))
+    except (ValueError, TypeError) as error:
         raise bad_request("continue key is not valid") from error
-    return version, (namespace, name)

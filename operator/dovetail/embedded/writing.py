@@ -29,6 +29,7 @@ from dovetail.embedded.bodies import (
 from dovetail.embedded.defaults import defaulted, filled, scheduled_condition
 from dovetail.embedded.kinds import Kind, Kinds
 from dovetail.embedded.patching import json_patch, merge_patch, strategic_merge
+from dovetail.embedded.reading import check_home, check_shape
 from dovetail.embedded.rules_claims import without_lost_devices
 from dovetail.embedded.store import Store
 
@@ -137,12 +138,23 @@ class Writer:
                 wanted = "fieldManager: Required value: is required for apply patch"
                 raise invalid(_PATCH_OPTIONS, "", [wanted])
             applier = Applier(manager, subresource, force=force)
+            if not (patch.get("apiVersion") and patch.get("kind")):
+                raise bad_request("apiVersion and kind are required for apply patch")
+            check_home(kind, key[0], key[1] if name_of(patch) else "", patch)
+            check_shape(kind, patch)
             return self._apply(kind, key, patch, applier, causes)
         patched = _PATCHES.get(content_type)
         if patched is None or (content_type == STRATEGIC_MERGE and not kind.builtin):
             raise StatusError(415, f"the body of the request was in an unknown format: {content_type}")
         old = self._existing(kind, key)
-        new = copied(patched(old, patch))
+        try:
+            new = copied(patched(old, patch))
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise StatusError(
+                422, f"the server rejected our request: the patch means nothing: {error!r}"
+            ) from error
+        check_shape(kind, new, 422)
+        check_home(kind, key[0], key[1], new)
         if uid_of(new) not in ("", uid_of(old)):
             raise invalid(kind, key[1], [f'metadata.uid: Invalid value: "{uid_of(new)}": field is immutable'])
         return self._update(kind, old, new, subresource, causes)
