@@ -1,6 +1,6 @@
 """Pods that would fit only by objects that the API server refuses."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from dovetail.cli.manifests import Manifest
@@ -36,10 +36,15 @@ def _used(served: Served, refused: Iterable[Refused]) -> Iterator[Refused]:
         for devices in (*request.first_available, *((request.exactly,) if request.exactly else ()))
     }
     for each in refused:
-        spec = each.manifest.body.get("spec") or {}
         if each.manifest.kind == "DeviceClass" and each.manifest.name in classes:
             yield each
-        if each.manifest.kind == "ResourceSlice":
-            pool = spec.get("pool")
-            if isinstance(pool, dict) and (spec.get("driver"), pool.get("name")) in pools:
-                yield each
+        if each.manifest.kind == "ResourceSlice" and _pool_of(each.manifest) in pools:
+            yield each
+
+
+def _pool_of(published: Manifest) -> tuple[str, str]:
+    """Driver and pool of a slice, which may be malformed in any way."""
+    spec = published.body.get("spec")
+    pool = spec.get("pool") if isinstance(spec, Mapping) else None
+    name = pool.get("name") if isinstance(pool, Mapping) else ""
+    return str(spec.get("driver")) if isinstance(spec, Mapping) else "", str(name)
