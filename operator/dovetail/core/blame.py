@@ -13,13 +13,13 @@ from dovetail.core.budget import Budget, BudgetSpent
 from dovetail.core.groups import Companions, joined
 from dovetail.core.offers import NodeOffer
 from dovetail.core.refusals import Blame, CapacityLack, CounterLack, GroupLack, Lack, ResultLack
-from dovetail.core.relaxing import Lift, Limit, lifted, limits_of, only_claim, without_constraints
+from dovetail.core.relaxing import Lift, Limit, lifted, limits_of, only_claim, steps_of, without_constraints
 from dovetail.core.search import Found
 from dovetail.core.solving import solve
 from dovetail.core.usage import Usage
 
 MOST_LOOKS = 4
-"""So many constraints that differ are left out one at a time."""
+"""So many constraints that differ are left out one at a time, and put back one at a time."""
 
 MOST_TRIES = 4
 """So many times a counter is tried with less than was found to do."""
@@ -39,6 +39,7 @@ class Trial:
         usages = self.usages
         if lift is not None:
             board, usages = lifted(board, usages, lift)
+        self.budget.spend(steps_of(board))
         answer = solve(board, usages, self.offer.starts, self.budget)
         return answer if isinstance(answer, Found) else None
 
@@ -61,26 +62,26 @@ def blame(trial: Trial) -> Blame | None:
 
 def _constraints(trial: Trial, every: Sequence[int]) -> Blame:
     """The claims fit without their constraints: which of these have to go."""
-    needed = list(every)
+    needed, alike = set(every), _alike(trial, every)
     try:
-        alone = tuple(number for number in _different(trial, every) if trial.found(trial.without({number})))
+        alone = tuple(one[0] for one in alike if trial.found(trial.without({one[0]})) is not None)
         if alone:
             return Blame(constraints=alone, any_of=True)
-        for number in every:
-            if trial.found(trial.without(set(needed) - {number})) is not None:
-                needed.remove(number)
+        for group in alike:
+            if trial.found(trial.without(needed.difference(group))) is not None:
+                needed.difference_update(group)
     except BudgetSpent:
         pass
-    return Blame(constraints=tuple(needed), any_of=len(needed) == 1)
+    return Blame(constraints=tuple(sorted(needed)), any_of=len(needed) == 1)
 
 
-def _different(trial: Trial, every: Sequence[int]) -> list[int]:
-    """Of constraints that look alike, such as those of eight pairs, only the first is tried."""
-    looks: dict[object, int] = {}
+def _alike(trial: Trial, every: Sequence[int]) -> list[list[int]]:
+    """Constraints that look alike, such as those of eight pairs, together: one of them stands for all."""
+    looks: dict[object, list[int]] = {}
     for number in every:
         constraint = trial.board.asked.constraints[number]
         look = (constraint.claim, constraint.attribute, constraint.distinct, len(constraint.requests))
-        looks.setdefault(look, number)
+        looks.setdefault(look, []).append(number)
     return list(looks.values())[:MOST_LOOKS]
 
 

@@ -37,8 +37,11 @@ HELPED_STORIES = 3
 BLAMED_STATES = 64
 """So many states of nodes, the nearest misses, are looked into for what is to blame."""
 
+BLAME_STEPS = 5_000
+"""So many steps are spent on what is to blame, over all nodes; then no more is said."""
+
 HELP_STEPS = 20_000
-"""So many steps are spent on what is to blame, and as many on what would help; then no more is said."""
+"""So many steps are spent on what would help; then no more is said."""
 
 KEPT_STORIES = 20_000
 """So many stories are remembered for one set of claims."""
@@ -129,7 +132,7 @@ class Diagnosis:
     def _blamed(
         self, stories: Sequence[tuple[NodeStory, tuple[str, ...]]]
     ) -> Iterator[tuple[NodeStory, tuple[str, ...]]]:
-        budget, rest = Budget(HELP_STEPS, self.is_over), BLAMED_STATES
+        budget, rest = Budget(BLAME_STEPS, self.is_over), BLAMED_STATES
         for story, nodes in stories:
             if story.needs_blame and rest:
                 rest -= 1

@@ -9,6 +9,7 @@ from dovetail.core.holdings import Hold
 from dovetail.core.inventory import Inventory
 from dovetail.core.offers import NodeOffer
 from dovetail.core.refusals import Release
+from dovetail.core.relaxing import steps_of
 from dovetail.core.search import Found
 from dovetail.core.solving import solve
 from dovetail.core.usage import usage_without
@@ -53,6 +54,7 @@ def release_on(inventory: Inventory, offer: NodeOffer, board: Board, budget: Bud
             usage_without(pool, [h for h in released if h.device.pool_key == pool.key], inventory.features)
             for pool in offer.pools
         )
+        budget.spend(steps_of(board))
         answer = solve(board, usages, offer.starts, budget)
         return answer if isinstance(answer, Found) else None
 

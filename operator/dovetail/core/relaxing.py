@@ -14,6 +14,10 @@ UNLIMITED = 1 << 200
 """More of a counter than any claim can ask for."""
 
 
+PAIRS_A_STEP = 16
+"""So many pairs of device and request count as one step of a budget."""
+
+
 class Limit(enum.Enum):
     """What keeps devices apart that each could be taken alone."""
 
@@ -29,6 +33,11 @@ class Lift:
 
     limits: Collection[Limit] = ()
     counters: Mapping[PooledCounter, int] = field(default_factory=dict)
+
+
+def steps_of(board: Board) -> int:
+    """What one more try costs: proofs cost as much as searches, and grow with devices and requests."""
+    return 1 + len(board.devices) * len(board.asked.alternatives) // PAIRS_A_STEP
 
 
 def without_constraints(board: Board, dropped: Collection[int], offer: NodeOffer | None = None) -> Board:
