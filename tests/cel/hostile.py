@@ -181,6 +181,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     worst = Worst()
     for start in range(0, options.count, 500):
         run(seed + start, min(500, options.count - start), worst)
+        print(f"{worst.outcomes.total()} done, {len(worst.broken)} broke a limit", flush=True)
     for broken in sorted(worst.broken, key=len)[:20]:
         print(broken[:2000])
     print(

@@ -59,6 +59,13 @@ def rule(name: str = "fence", **selector: str) -> Body:
     }
 
 
+def test_a_selector_that_costs_too_much_may_take_anything() -> None:
+    """Another's expressions are tried for a bounded number of steps; what they say beyond is not known."""
+    cheap, dear = (f"lists.range({count}).exists(x, x < 0)" for count in (100, 60_000))
+    assert not rival(world_with(plain(selectors=[{"cel": {"expression": cheap}}])))
+    assert rival(world_with(plain(selectors=[{"cel": {"expression": dear}}])))
+
+
 def test_a_plain_claim_for_the_same_class_is_a_rivals() -> None:
     """kube-scheduler could give it the very device."""
     assert rival(world_with())

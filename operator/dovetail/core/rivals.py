@@ -12,6 +12,7 @@ from dovetail.api.claims import DeviceSelector, ExactDeviceRequest, ResourceClai
 from dovetail.api.pods import Pod
 from dovetail.api.selection import Taint
 from dovetail.core.asking import Part, parts_of, selectors_for
+from dovetail.core.budget import Budget, BudgetSpent
 from dovetail.core.cases import PodClaim, case_of
 from dovetail.core.decisions import ObjectKey
 from dovetail.core.extended import groups_of
@@ -23,6 +24,9 @@ from dovetail.core.sources import Expressions
 from dovetail.core.taints import blocking_taint
 from dovetail.core.values import DeviceKey
 from dovetail.core.world import World
+
+MOST_STEPS = 100_000
+"""Steps that the expressions of all suspects together may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,8 @@ class _Judge:
     def __init__(self, world: World, stakes: tuple[_Stake, ...], young_rules: frozenset[str]) -> None:
         self._world = world
         self._stakes = stakes
-        self._expressions = Expressions(world.features, world.mappings)
+        self._budget = Budget(MOST_STEPS)
+        self._expressions = Expressions(world.features, world.mappings, self._budget)
         self._taints = {stake.key: tuple(_taints(world, stake, young_rules)) for stake in stakes}
 
     def is_rival(self, key: ObjectKey) -> bool:
@@ -103,13 +108,16 @@ class _Judge:
         return all(self._selected(selector, stake) for selector in selectors_for(device_class, part))
 
     def _selected(self, selector: DeviceSelector, stake: _Stake) -> bool:
-        """A selector of a kind that is not known may take anything."""
+        """A selector of a kind that is not known may take anything, and so may one that costs too much."""
         if selector.cel is None:
             return True
-        program = self._expressions.selector(selector.cel.expression)
-        if isinstance(program, str):
-            return False
-        return self._world.inventory.memory.matches(program, stake.device.view) is True
+        try:
+            program = self._expressions.selector(selector.cel.expression)
+            if isinstance(program, str):
+                return False
+            return self._world.inventory.memory.matches(program, stake.device.view, self._budget) is True
+        except BudgetSpent:
+            return True
 
 
 def _spec_of(world: World, claim: PodClaim) -> ResourceClaimSpec | None:
