@@ -125,18 +125,27 @@ def test_a_slice_that_is_refused_still_tells_what_else_is_wrong(tmp_path: Path) 
     assert messages(answer) == ["spec.pool.resourceSliceCount: it is not greater than zero"]
 
 
-@pytest.mark.parametrize("kind", ["ResourceSlice", "DeviceClass"])
-def test_nothing_fits_by_what_the_api_server_refuses(tmp_path: Path, kind: str) -> None:
-    """A slice that is nowhere in one place, a class with a selector too many: the pod is told which."""
+def test_nothing_fits_by_a_class_that_the_api_server_refuses(tmp_path: Path) -> None:
+    """One with a selector too many: the pod is told which."""
     bodies = [*hardware("n1"), template(), pod(template="template")]
-    wrong = next(body for body in bodies if body["kind"] == kind)
-    if kind == "ResourceSlice":
-        wrong["spec"]["allNodes"] = True
-    else:
-        wrong["spec"]["selectors"] = [{"cel": {"expression": "true"}}] * 33
+    wrong = next(body for body in bodies if body["kind"] == "DeviceClass")
+    wrong["spec"]["selectors"] = [{"cel": {"expression": "true"}}] * 33
     answer = plan_json(write(tmp_path, *bodies), status=2)
     assert outcomes(answer) == {"pod": "error"}
-    assert f"{kind} {wrong['metadata']['name']}: spec" in answer["pods"][0]["message"]
+    assert f"DeviceClass {wrong['metadata']['name']}: spec.selectors: " in answer["pods"][0]["message"]
+
+
+def test_a_slice_counts_as_a_driver_wrote_it(tmp_path: Path) -> None:
+    """A largest amount that no step reaches is a problem; what the pod would get of it is told."""
+    policy = {"default": "2Gi", "validRange": {"min": "2Gi", "max": "20Gi", "step": "4Gi"}}
+    bodies = hardware("n1")
+    for device in (each for body in bodies for each in body.get("spec", {}).get("devices", ())):
+        capacity = {"memory": {"value": "40Gi", "requestPolicy": policy}}
+        device |= {"allowMultipleAllocations": True, "capacity": capacity}
+    write(tmp_path, *bodies, template(), pod(template="template"))
+    answer = plan_json(tmp_path, status=2)
+    assert "requestPolicy.validRange.step: 20Gi is no multiple of 4Gi from 2Gi" in messages(answer)[0]
+    assert outcomes(answer) == {"pod": "fits"}
 
 
 def test_what_is_wrong_with_parameters_of_ours_is_told_with_its_path(tmp_path: Path) -> None:

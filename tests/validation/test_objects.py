@@ -310,3 +310,10 @@ def test_an_expression_that_costs_too_much_to_compile_is_refused(monkeypatch: py
     monkeypatch.setattr(expressions, "MOST_STEPS", 5)
     (fault,) = judged("DeviceClass", costly).faults
     assert fault == ("spec.selectors[0].cel.expression", "it is too complex to be compiled")
+
+
+def test_a_field_in_the_wrong_place_is_told_where_it_belongs() -> None:
+    """Tolerations of a request, written beside the devices."""
+    (unknown,) = judged("ResourceClaim", {"tolerations": [], "devices": {}}).unknown
+    assert unknown.path == "spec.tolerations"
+    assert unknown.sentence.endswith("it belongs in spec.devices.requests[].exactly")

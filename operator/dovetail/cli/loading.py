@@ -34,8 +34,8 @@ SYSTEM_PRIORITIES: Mapping[str, int] = {
 class Loaded:
     """A world out of manifests; `troubles` are in the order of the input, `notes` say what was assumed.
 
-    `refused` are slices and classes that the API server would not take: they count all the same, so that
-    what else stands in a pod's way is told.
+    `refused` are objects that the API server would not take: slices and classes count all the same, so
+    that what else stands in a pod's way is told.
     """
 
     world: World

@@ -1,10 +1,9 @@
-"""Pods that would fit only by objects that the API server refuses."""
+"""Pods that would fit only by classes that the API server refuses."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from dovetail.cli.manifests import Manifest
-from dovetail.cli.plan_report import allocation_of
 from dovetail.core.decisions import Invalid, Place
 from dovetail.core.forecast import Forecast, Served
 from dovetail.core.reasons import Reason
@@ -19,7 +18,10 @@ class Refused:
 
 
 def without_refused(forecast: Forecast, refused: Iterable[Refused]) -> Forecast:
-    """The forecast, or that the pod cannot be served where its devices come by refused slices or classes."""
+    """The forecast, or that the pod cannot be served where a claim of it names a refused class.
+
+    What drivers publish counts as it is written.
+    """
     if isinstance(forecast.decision, Place):
         for used in (each for served in forecast.served for each in _used(served, refused)):
             sentence = f"It would fit, but the API server refuses {used.manifest.title}: {used.reason}."
@@ -28,8 +30,7 @@ def without_refused(forecast: Forecast, refused: Iterable[Refused]) -> Forecast:
 
 
 def _used(served: Served, refused: Iterable[Refused]) -> Iterator[Refused]:
-    """The refused classes that a claim names, and the refused slices of the pools of its devices."""
-    pools = {(result["driver"], result["pool"]) for result in allocation_of(served)["devices"]["results"]}
+    """The refused classes that a claim names."""
     classes = {
         devices.device_class_name
         for request in served.claim.spec.devices.requests
@@ -38,13 +39,3 @@ def _used(served: Served, refused: Iterable[Refused]) -> Iterator[Refused]:
     for each in refused:
         if each.manifest.kind == "DeviceClass" and each.manifest.name in classes:
             yield each
-        if each.manifest.kind == "ResourceSlice" and _pool_of(each.manifest) in pools:
-            yield each
-
-
-def _pool_of(published: Manifest) -> tuple[str, str]:
-    """Driver and pool of a slice, which may be malformed in any way."""
-    spec = published.body.get("spec")
-    pool = spec.get("pool") if isinstance(spec, Mapping) else None
-    name = pool.get("name") if isinstance(pool, Mapping) else ""
-    return str(spec.get("driver")) if isinstance(spec, Mapping) else "", str(name)

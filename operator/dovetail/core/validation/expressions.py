@@ -37,6 +37,6 @@ def expression(text: str, at: str, rules: Rules, *, derived: bool = False) -> Fa
     try:
         (compile_attribute if derived else compile_selector)(text, rules.environment, Budget(MOST_STEPS))
     except ExpressionInvalid as error:
-        yield Fault(at, error.reason)
+        yield Fault(at, str(error))
     except BudgetSpent:
         yield Fault(at, "it is too complex to be compiled")

@@ -69,10 +69,35 @@ class Reading:
         clean: dict[str, Any] = {}
         for field, part in value.items():
             if (kind := fields.get(field)) is None:
-                self.unknown.append(Fault(written((path, field)), _unknown(field, fields)))
+                self.unknown.append(Fault(written((path, field)), self._unknown(field, name, path)))
             elif part is not None:
                 self._put(clean, field, part, kind, (path, field))
         return clean
+
+    def _unknown(self, field: str, name: str, path: Path) -> str:
+        """What is said of a field that a type does not have: the nearest name, or where it belongs."""
+        fields = self._all[name]
+        near = get_close_matches(field, fields, n=1, cutoff=0.6)
+        near = near or [known for known in fields if known.lower() == field.lower()]
+        if near:
+            return f"Kubernetes knows no such field; did you mean {near[0]!r}?"
+        below = self._below(field, name)
+        place = f"; it belongs in {written(path)}.{below}" if below else ""
+        return f"Kubernetes knows no such field here{place}"
+
+    def _below(self, field: str, name: str) -> str:
+        """Where below a type the field is, nearest first, as `devices.requests[].exactly`."""
+        ways = [("", name)]
+        seen = {name, "meta.v1.ObjectMeta"}
+        for way, kind in ways:
+            if way and field in self._all[kind]:
+                return way.removeprefix(".")
+            for part, of in self._all[kind].items():
+                inner = of.removeprefix("[]").removeprefix("{}")
+                if inner in self._all and inner not in seen:
+                    seen.add(inner)
+                    ways.append((f"{way}.{part}{'[]' if of.startswith('[]') else ''}", inner))
+        return ""
 
     def _put(self, clean: dict[str, Any], field: str, part: Any, kind: str, path: Path) -> None:
         try:
@@ -123,13 +148,6 @@ def written(path: Path) -> str:
         path, part = path
         parts.append(f"[{part}]" if isinstance(part, int) else f".{part}")
     return "".join(reversed(parts)).removeprefix(".")
-
-
-def _unknown(field: str, fields: Fields) -> str:
-    near = get_close_matches(field, fields, n=1, cutoff=0.6) or [
-        known for known in fields if known.lower() == field.lower()
-    ]
-    return "Kubernetes knows no such field" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 def _leaf(value: Any, kind: str, path: Path) -> Any:
