@@ -73,6 +73,7 @@ EXPRESSIONS: Final = (
     "[1,2,3,4,5,6,7,8,9].all(a, [1,2,3,4,5,6,7,8,9].all(b, [1,2,3,4,5,6,7,8,9].all(c, a + b + c > 0)))",
     "device.attributes.all(a, device.attributes.all(b, device.attributes.all(c, a == b || b == c)))",
     "device.attributes.all(d, device.attributes[d].all(a, device.attributes.all(e, d == e || a == e)))",
+    "lists.range(1000).all(a, lists.range(1000).all(b, a < b))",
     "lists.range(100).all(a, lists.range(100).all(b, a < b))",
     'device.driver.matches("a*")',
     "true || " * 300 + "true",

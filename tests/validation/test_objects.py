@@ -317,3 +317,16 @@ def test_a_field_in_the_wrong_place_is_told_where_it_belongs() -> None:
     (unknown,) = judged("ResourceClaim", {"tolerations": [], "devices": {}}).unknown
     assert unknown.path == "spec.tolerations"
     assert unknown.sentence.endswith("it belongs in spec.devices.requests[].exactly")
+
+
+def test_an_expression_that_may_cost_too_much_is_refused() -> None:
+    """A selector by itself, derived attributes also together: by the estimate of Kubernetes."""
+    costly = "lists.range(1000).all(a, lists.range(1000).all(b, a < b))"
+    found = judged("DeviceClass", {"selectors": [{"cel": {"expression": costly}}]})
+    assert paths(found) == ["spec.selectors[0].cel.expression"]
+    own = 'device.attributes["d"]'
+    half = f"{own}.all(a, {own}.all(b, {own}.all(c, a == b || b == c)))"
+    derived = [{"name": f"d/a{index}", "expression": half} for index in range(3)]
+    constraints = [{"matchAttribute": each["name"]} for each in derived]
+    spec = {"devices": {"requests": [request(derivedAttributes=derived)], "constraints": constraints}}
+    assert paths(judged("ResourceClaim", spec, Features(derived_attributes=True))) == ["spec.devices"]

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dovetail.core.shipped import shipped_mappings
 from dovetail.core.validation import names
-from dovetail.core.validation.expressions import Rules, expression
+from dovetail.core.validation.expressions import MOST_COST, Rules, derived_cost, expression
 from dovetail.core.validation.faults import (
     Fault,
     Faults,
@@ -59,6 +59,8 @@ def claim_spec(spec: Body, at: str, rules: Rules) -> Faults:
         for index, constraint in enumerate(constraints):
             yield from _constraint(constraint, f"{at}.constraints[{index}]", known)
     yield from configs(devices.get("config", []), f"{at}.config", known)
+    if len(requests) <= MOST_REQUESTS and (cost := sum(_derived_costs(requests, rules))) > MOST_COST:
+        yield Fault(at, f"its derived attributes may cost {cost:,} together, and {MOST_COST:,} is the most")
 
 
 def selectors(found: Sequence[Body], at: str, rules: Rules) -> Faults:
@@ -167,6 +169,17 @@ def _derived(found: Sequence[Body], at: str, rules: Rules, users: Users, request
         else:
             yield missing(f"{here}.expression")
     yield from _repeats([each.get("name", "") for each in found], at)
+
+
+def _derived_costs(requests: Sequence[Body], rules: Rules) -> Iterator[int]:
+    for request in requests:
+        exactly, alternatives = request.get("exactly"), request.get("firstAvailable", [])
+        if exactly is not None and alternatives:
+            continue
+        for devices in alternatives[: MOST_ALTERNATIVES + 1] if exactly is None else [exactly]:
+            derived = devices.get("derivedAttributes", [])
+            for each in derived if len(derived) <= MOST_DERIVED else ():
+                yield derived_cost(each.get("expression", ""), rules)
 
 
 def _constraint(constraint: Body, at: str, known: frozenset[str]) -> Faults:

@@ -37,7 +37,7 @@ def template_metadata(found: Mapping[str, Any], at: str) -> Faults:
     """The metadata that objects made from a template get: labels and annotations."""
     yield from labels(found, at)
     for field, value in found.items():
-        if field not in ("labels", "annotations") and value not in ("", 0):
+        if field not in ("labels", "annotations") and value != "" and (field, value) != ("generation", 0):
             yield Fault(f"{at}.{field}", "it cannot be set in a template")
 
 
