@@ -5,7 +5,7 @@ import io
 import json
 import logging
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import structlog
@@ -13,6 +13,8 @@ import structlog
 from dovetail.cluster.connection import connect
 from dovetail.cluster.pen import Pen
 from dovetail.cluster.wire import Wire
+from dovetail.core.conditions import Condition
+from dovetail.core.mapping_status import DriverCoverage
 from dovetail.embedded import EmbeddedCluster
 from dovetail.services.logs import set_up_logging
 from dovetail.services.notices import Notices
@@ -40,6 +42,39 @@ def log_lines() -> Iterator[io.StringIO]:
 def test_control_characters_are_replaced() -> None:
     """No escape sequence, no forged line, no reversed text."""
     assert harmless(EVIL) == "a\ufffd[31mb c\ufffdd\ufffd"
+
+
+def test_conditions_of_our_own_objects_are_harmless() -> None:
+    """Drivers choose the values that a mapping complains of."""
+    condition = Condition("Covered", "False", "Failed", f"device {EVIL}")
+    assert condition.dated(None, generation=1, now="now")["message"] == f"device {harmless(EVIL)}"
+    coverage = DriverCoverage("gpu.example.com", 1, 0, 0, 0, 1, example=EVIL)
+    assert coverage.as_json()["example"] == harmless(EVIL)
+
+
+def _raise(words: str) -> None:
+    raise ValueError(words)
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_a_traceback_is_harmless(form: Literal["json", "console"]) -> None:
+    """What was raised may carry what a tenant wrote; its lines stay lines."""
+    root = logging.getLogger()
+    before = (root.handlers[:], root.level)
+    set_up_logging(form=form, level="info")
+    handler, stream = root.handlers[0], io.StringIO()
+    assert isinstance(handler, logging.StreamHandler)
+    handler.setStream(stream)
+    try:
+        _raise(EVIL)
+    except ValueError:
+        structlog.get_logger("t").exception("failed")
+    finally:
+        root.handlers[:], level = before
+        root.setLevel(level)
+        structlog.reset_defaults()
+    assert "ValueError: a" in stream.getvalue()
+    assert not set(stream.getvalue()) & set("\x1b\u202e\x00")
 
 
 def test_a_sentence_fits_into_an_event() -> None:
