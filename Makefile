@@ -89,6 +89,10 @@ bench-allocator: $(STAMP) go-programs ## measure the allocator beside kube-sched
 bench-fairness: $(STAMP) ## usual pods beside pods whose searches are cut; figures go to build/bench/fairness.json
 	$(BIN)/python -m bench.fairness
 
+.PHONY: bench-decisions
+bench-decisions: $(STAMP) ## measure what the limits of a decision cost; figures go to build/bench/decisions.json
+	$(BIN)/python -m bench.decisions
+
 .PHONY: bench-cel
 bench-cel: $(STAMP) go-programs ## measure CEL beside cel-go; figures go to build/bench/cel.json
 	$(BIN)/python -m bench.cel

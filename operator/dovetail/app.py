@@ -15,7 +15,8 @@ from dovetail.cluster.connection import read_credentials
 from dovetail.errors import DovetailError
 from dovetail.handlers import watching
 from dovetail.handlers.conduct import behave, end_without_start, leave_at_once
-from dovetail.handlers.context import Context, context_in
+from dovetail.handlers.context import Context, StoppedAtStart, context_in
+from dovetail.services.journal import Journal
 from dovetail.services.logs import set_up_logging
 from dovetail.services.settings import Settings, settings_from_environment
 
@@ -34,6 +35,9 @@ async def operator_starts(settings: kopf.OperatorSettings, memo: object, **_: ob
         if isinstance(memo, kopf.Memo):
             memo.context = _own_context()
         await context_in(memo).begin()
+    except StoppedAtStart as stopped:
+        end_without_start()
+        raise kopf.PermanentError(str(stopped)) from stopped
     except DovetailError as error:
         log.error("operator_cannot_start", reason=str(error))  # noqa: TRY400 - the sentence says it all
         if isinstance(memo, kopf.Memo):
@@ -64,20 +68,23 @@ async def operator_logs_in(**_: object) -> kopf.ConnectionInfo:
     )
 
 
-def run(settings: Settings) -> int:
+def run(settings: Settings, journal: Journal | None = None) -> int:
     """Run the operator until it is told to stop; the answer is the exit code."""
     set_up_logging(form=settings.log_format, level=settings.log_level)
     try:
-        return asyncio.run(operate(Context(settings)))
+        return asyncio.run(operate(Context(settings, journal)))
     except KeyboardInterrupt:
         return 0
 
 
 async def operate(context: Context) -> int:
     """The same within a running event loop, which has to be the operator's own: Kopf ends its tasks."""
+    context.is_stoppable = True
     try:
         await kopf.operator(memo=context, standalone=True, clusterwide=True, stop_flag=context.stop)
     except Exception as error:
+        if context.is_stopping and not context.has_failed:
+            return 0
         if not context.has_failed:
             log.error("operator_failed", reason=str(error.__cause__ or error), exc_info=error)  # noqa: TRY400
         return 1

@@ -14,6 +14,7 @@
     │   ├── Throttled         429: wait for `retry_after_seconds`
     │   └── Unavailable       5xx, time-outs, broken connections: try again later
     ├── InputInvalid          a file that a command was given cannot be read or understood
+    ├── TooCostly             work was ended because it took too long, or too much memory
     ├── NotLeading            this replica may not write now
     └── SettingInvalid        an administrator has set something that is no value
 
@@ -92,6 +93,10 @@ class Unavailable(ClusterError):
 
 class InputInvalid(DovetailError):
     """A file that a command was given cannot be read or understood; the message names it."""
+
+
+class TooCostly(DovetailError):
+    """Work took more time or memory than it may, and was ended; the message says which."""
 
 
 class NotLeading(DovetailError):

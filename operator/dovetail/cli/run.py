@@ -8,7 +8,10 @@ import typer
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from dovetail.services.journal import Journal
+from dovetail.services.logs import set_up_logging
 from dovetail.services.settings import Settings, first_fault, variable_of
+from dovetail.services.supervision import supervised
 
 MARKUP = None
 """Plain help: there are many flags, and their names are long."""
@@ -25,9 +28,16 @@ def run(context: typer.Context, **flags: Any) -> None:
     except ValidationError as error:
         name, words = first_fault(error)
         raise typer.BadParameter(words, param_hint=_given_as(context, name)) from error
-    from dovetail.app import run as run_operator
+    set_up_logging(form=settings.log_format, level=settings.log_level)
+    journal = Journal.open(settings.state_directory)
 
-    raise typer.Exit(run_operator(settings))
+    def work() -> int:
+        # Loaded in the process that works: the one that watches stays small.
+        from dovetail.app import run as run_operator
+
+        return run_operator(settings, journal)
+
+    raise typer.Exit(supervised(work, journal, mebibytes=settings.decision_mebibytes))
 
 
 def _given_as(context: typer.Context, name: str) -> str:

@@ -198,6 +198,14 @@ class Inventory:
         self.offers.rules.active = features.device_taint_rules
         self._everything_changed()
 
+    def doubt(self) -> None:
+        """A question was broken off: what it may have left half noted is worked out anew.
+
+        What is noted in one step stays: findings about devices, boards, what each node is offered.
+        """
+        self.orders.clear()
+        self.offers.states.forget()
+
     def _rules_changed(self) -> None:
         self.memo.clear()
         self.rules_version += 1

@@ -48,6 +48,10 @@ class Judge:
             self._class_resources = names
             self._kinds.clear()
 
+    def forget(self) -> None:
+        """Judge everything anew."""
+        self._kinds.clear()
+
     def verdicts(self, footprint: Footprint) -> Verdicts:
         """What the pod's shape and requests allow; pods on the nodes count, nominated ones do not."""
         kind = (footprint.shape, footprint.demand)

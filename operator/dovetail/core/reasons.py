@@ -50,3 +50,6 @@ class Reason(enum.StrEnum):
 
     SEARCH_CUT = "SearchCut"
     """The search ran out of its budget; nothing is known, and it is tried again."""
+
+    COSTS_TOO_MUCH = "CostsTooMuch"
+    """Deciding about the pod's claims had to be ended from outside; they are left alone for a while."""

@@ -27,9 +27,13 @@ class States:
     def notice(self, reads: Iterable[frozenset[str] | None]) -> None:
         """Take note of what expressions read of devices: nodes that differ in it are no longer the same."""
         if self._sameness.notice(reads):
-            self._shape_of.clear()
-            self._state_of.clear()
-            self.stamp += 1
+            self.forget()
+
+    def forget(self) -> None:
+        """Work out shapes and states anew."""
+        self._shape_of.clear()
+        self._state_of.clear()
+        self.stamp += 1
 
     def draft_shape(
         self,

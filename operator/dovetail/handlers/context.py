@@ -1,11 +1,20 @@
 """What Kopf hands to every handler: the one operation of this process."""
 
+import asyncio
+import signal
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Self
 
+from dovetail.errors import DovetailError
+from dovetail.services.journal import Journal
 from dovetail.services.operation import Operation, make_operation
 from dovetail.services.settings import Settings
+
+
+class StoppedAtStart(DovetailError):
+    """The operator was told to stop while it was starting."""
 
 
 class Context:
@@ -14,20 +23,47 @@ class Context:
     `ready` is done when decisions can begin, `stop` ends the operator; both may be used from other threads.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, journal: Journal | None = None) -> None:
         self.settings = settings
+        self._journal = journal or Journal.open(settings.state_directory)
         self.operation: Operation | None = None
         self.ready: Future[None] = Future()
         self.stop: Future[None] = Future()
         self.has_failed = False
+        self.is_stoppable = False
+        """Whether Kopf heeds `stop`."""
         self.end_process: Callable[[], None] = self.request_stop
 
     def __copy__(self) -> Self:
         return self
 
     async def begin(self) -> None:
-        """Connect and start; raises where the cluster cannot be served, and leaves nothing open then."""
-        operation = await make_operation(self.settings, failed=self.fail, ready=self._be_ready)
+        """Connect and start; raises where the cluster cannot be served, and leaves nothing open then.
+
+        Whoever stops the operator meanwhile need not wait for an API server that does not answer.
+        """
+        starting = asyncio.ensure_future(self._begin())
+        stopping = asyncio.wrap_future(self.stop)
+        try:
+            await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            # Kopf was told by a signal: it waits for the flag, too.
+            self.request_stop()
+            raise
+        finally:
+            if not starting.done():
+                starting.cancel()
+                await asyncio.wait((starting,))
+        if starting.cancelled():
+            raise StoppedAtStart("told to stop before it had started")
+        await starting
+
+    async def _begin(self) -> None:
+        operation = await make_operation(
+            self.settings, journal=self._journal, failed=self.fail, ready=self._be_ready
+        )
+        if self.is_stoppable and threading.current_thread() is threading.main_thread():
+            self._heed_signals()
         try:
             await operation.begin()
         except BaseException:
@@ -52,6 +88,17 @@ class Context:
         """Stop soon; harmless when repeated."""
         if not self.stop.done():
             self.stop.set_result(None)
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it was told to stop."""
+        return self.stop.done()
+
+    def _heed_signals(self) -> None:
+        """Stop at SIGTERM and SIGINT however often they come: Kopf's own handlers fail at the second."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.request_stop)
 
     def _be_ready(self) -> None:
         if not self.ready.done():

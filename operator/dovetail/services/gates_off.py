@@ -85,4 +85,4 @@ class GatesOff:
 
     async def _apply(self) -> None:
         features = self._features.with_gates(dict.fromkeys(self._left, False))
-        await self._mind.ask(lambda world: world.set_features(features))
+        await self._mind.set_features(features)

@@ -13,7 +13,7 @@ from dovetail.core.cel import Memory
 from dovetail.core.mapping_status import coverage, idle_rules, publishers, status_of
 from dovetail.core.restrictions import Restrictions
 from dovetail.core.world import World
-from dovetail.errors import ClusterError, NotFound, NotLeading
+from dovetail.errors import ClusterError, NotFound, NotLeading, TooCostly
 from dovetail.services.mind import Mind
 from dovetail.services.picture import Json, Picture
 
@@ -65,12 +65,11 @@ class MappingReports:
         """Bring the status of every mapping up to date; False where one could not be written."""
         is_whole = True
         for mapping in self._picture.all(MAPPING):
-            status = await self._mind.ask(partial(self._judge, mapping))
-            if status == (mapping.get("status") or {}):
-                continue
             try:
-                await self._write(mapping, status)
-            except (ClusterError, NotLeading) as error:
+                status = await self._mind.ask(partial(self._judge, mapping))
+                if status != (mapping.get("status") or {}):
+                    await self._write(mapping, status)
+            except (ClusterError, NotLeading, TooCostly) as error:
                 # The others are not to wait for this one.
                 log.warning(
                     "mapping_status_not_written", mapping=mapping["metadata"]["name"], error=str(error)

@@ -4,12 +4,13 @@ The World is never shared.
 Changes are posted from the event loop and taken in by the thread, in order, before it answers the next
 question; so each decision sees everything that was posted before it, and what it decided is assumed
 in the World at once, so that the next decision does not give the same devices away again.
+Questions only read, so each may be ended anywhere; changes are taken in whole.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -24,14 +25,21 @@ from dovetail.core.budget import Budget
 from dovetail.core.decisions import Cut, Decision, Nothing, Place, Reserve
 from dovetail.core.earmarks import Earmark, plan_beside
 from dovetail.core.extended_holds import settle
+from dovetail.core.features import Features
 from dovetail.core.generation import Step, steps_for
 from dovetail.core.planner import PlanSettings
+from dovetail.core.reasons import Reason
 from dovetail.core.relevance import known_of
 from dovetail.core.world import Change as Meaning
 from dovetail.core.world import Effect, Problem, World
+from dovetail.errors import TooCostly
 from dovetail.services import claims
+from dovetail.services.costs import Limits, Restraint, content_of_claims, content_of_object
 from dovetail.services.holdings import claim_names
 from dovetail.services.picture import Change, Json, Key
+from dovetail.services.threads import WorkThread
+
+__all__ = ["Limits", "Mind", "Verdict"]
 
 log = structlog.get_logger(__name__)
 
@@ -41,12 +49,10 @@ DRAIN_AFTER_SECONDS = 0.02
 """Changes come in bursts: the thread is woken once for what arrives within this time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one decision may cost."""
-
-    steps: int
-    seconds: float
+LEFT_ALONE = (
+    "Deciding about the pod's claims took more time or memory than a decision may: they are left alone for a "
+    "while, and tried at once when they change."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +93,13 @@ class Mind:
         limits: Limits,
         now: Callable[[], str],
         clock: Callable[[], float] = monotonic,
+        restraint: Restraint | None = None,
     ) -> None:
+        """`restraint` ends what runs past its limits, and remembers it."""
         self.earmarks: tuple[Earmark, ...] = ()
         """What is kept for pods that wait: decisions about less urgent ones leave it."""
         self._world = world
-        self._plan = plan
+        self._plan_settings = plan
         self._limits = limits
         self._now = now
         self._clock = clock
@@ -101,7 +109,8 @@ class Mind:
         """When the thread last took something up, or was given something to do while it had nothing."""
         self._letters: deque[Change | Key] = deque()
         self._assumed: dict[Key, _Assumed] = {}
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mind")
+        self._thread = WorkThread("mind")
+        self._restraint = restraint or Restraint()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._draining = False
         self._is_closed = False
@@ -145,22 +154,28 @@ class Mind:
         they may be what a more urgent pod waits for.
         """
         heard = self._heard
-        return await self.ask(
-            lambda world: (
+        return await self._asked(
+            lambda: (
                 Verdict(Nothing(), is_early=True)
                 if in_turn and self._news != heard
-                else self._decide(world, key, avoid, first, cpu_seconds)
+                else self._decide(self._world, key, avoid, first, cpu_seconds)
             )
         )
+
+    async def set_features(self, features: Features) -> None:
+        """Decide with these gates from now on."""
+        await self._asked(lambda: self._world.set_features(features))
 
     async def missing_claims(self, key: Key) -> tuple[Step, ...]:
         """What has to be made, adopted or reported for the templates of a pod."""
         return await self.ask(lambda world: _steps(world, key))
 
     async def ask(self, question: Callable[[World], T]) -> T:
-        """Ask the World anything; the answer must not keep hold of it."""
-        self._loop = asyncio.get_running_loop()
-        return await asyncio.wrap_future(self._give(partial(self._answer, question)))
+        """Ask the World anything that leaves it as it is; the answer must not keep hold of it.
+
+        Raises `TooCostly` where the answer takes longer than others can be kept waiting.
+        """
+        return await self._asked(lambda: self._restraint.ask(self._world, question))
 
     @property
     def silent_seconds(self) -> float:
@@ -173,7 +188,8 @@ class Mind:
     def close(self) -> None:
         """Stop the thread after the question that it is busy with."""
         self._is_closed = True
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._thread.close()
+        self._restraint.close()
 
     def _drain_soon(self) -> None:
         if not self._draining:
@@ -194,9 +210,13 @@ class Mind:
         owed.add_done_callback(self._owed.discard)
         return owed
 
-    def _answer(self, question: Callable[[World], T]) -> T:
+    async def _asked(self, answer: Callable[[], T]) -> T:
+        self._loop = asyncio.get_running_loop()
+        return await asyncio.wrap_future(self._give(partial(self._answer, answer)))
+
+    def _answer(self, answer: Callable[[], T]) -> T:
         self._take_in()
-        return question(self._world)
+        return answer()
 
     def _take_in(self) -> None:
         meanings: list[Meaning] = []
@@ -228,11 +248,18 @@ class Mind:
 
     def _show(self, kind: str, key: Key, body: Json | None) -> list[Meaning]:
         before = known_of(self._world, kind, key)
-        meaning = self._world.drop(kind, *key) if body is None else self._world.put(kind, body)
+        meaning = self._world.drop(kind, *key) if body is None else self._put(kind, body)
         problem = self._world.problems.get((kind, key))
         if problem is not None and body is not None and self._loop is not None:
             self._loop.call_soon_threadsafe(self._complain, problem, body)
         return [replace(meaning, before=before)] if meaning is not None else []
+
+    def _put(self, kind: str, body: Json) -> Meaning | None:
+        """Take in an object, unless doing so was what ended the process before."""
+        with self._restraint.taking_in(content_of_object(kind, body)) as may:
+            if may:
+                return self._world.put(kind, body)
+        return self._world.refuse(kind, body, "reading it costs too much")
 
     def _reconsider(self, change: Change) -> list[Meaning]:
         """The API server shows a claim that is being written: believe it once it is further than we are."""
@@ -261,6 +288,29 @@ class Mind:
         if self._is_being_written(raw):
             return Verdict(Nothing(), is_early=True)
         started, began = self._clock(), thread_time()
+        content = content_of_claims(world, raw)
+        if self._restraint.rest(content):
+            return Verdict(Cut(Reason.COSTS_TOO_MUCH, LEFT_ALONE))
+        try:
+            decision = self._restraint.decide(
+                world, content, self._limits, lambda: self._plan(world, raw, avoid, first, cpu_seconds)
+            )
+        except TooCostly as error:
+            if self._restraint.is_hurried:
+                return Verdict(Nothing(), is_early=True)
+            log.warning("decision_ended", pod="/".join(key), reason=str(error))
+            decision = Cut(Reason.COSTS_TOO_MUCH, LEFT_ALONE)
+        used = thread_time() - began
+        is_brief = isinstance(decision, Cut) and used > cpu_seconds
+        if not is_brief:
+            self._restraint.learn(content, decision)
+        planned_on = self._assume(world, raw, decision)
+        return Verdict(decision, planned_on, self._clock() - started, is_brief=is_brief, cpu_seconds=used)
+
+    def _plan(
+        self, world: World, raw: Mapping[str, Any], avoid: Collection[str], first: str, cpu_seconds: float
+    ) -> Decision:
+        started, began = self._clock(), thread_time()
         budget = Budget(
             self._limits.steps,
             is_over=lambda: (
@@ -274,11 +324,9 @@ class Mind:
         if first:
             status = pod.status.model_copy(update={"nominated_node_name": first})
             pod = pod.model_copy(update={"status": status})
-        decision = plan_beside(world, pod, self.earmarks, settings=self._plan, budget=budget, avoid=avoid)
-        used = thread_time() - began
-        is_brief = isinstance(decision, Cut) and used > cpu_seconds
-        planned_on = self._assume(world, raw, decision)
-        return Verdict(decision, planned_on, self._clock() - started, is_brief=is_brief, cpu_seconds=used)
+        return plan_beside(
+            world, pod, self.earmarks, settings=self._plan_settings, budget=budget, avoid=avoid
+        )
 
     def _is_being_written(self, pod: Mapping[str, Any]) -> bool:
         """Whether a claim of the pod is under way for another one: its version will have changed."""

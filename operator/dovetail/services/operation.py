@@ -15,6 +15,7 @@ from dovetail.cluster.wire import Wire
 from dovetail.errors import ClusterError
 from dovetail.services.collecting import collect_seldom, spare_what_stays
 from dovetail.services.health import Health, serve_health
+from dovetail.services.journal import Journal
 from dovetail.services.leadership import Leadership
 from dovetail.services.metrics import Metrics
 from dovetail.services.picture import Json, version_of
@@ -49,6 +50,7 @@ class Operation:
         *,
         wire: Wire,
         cluster: Cluster,
+        journal: Journal,
         failed: Callable[[], None],
         ready: Callable[[], None],
     ) -> None:
@@ -61,7 +63,7 @@ class Operation:
         self._tasks: list[asyncio.Task[Any]] = []
         self._runner: web.AppRunner | None = None
         self._is_ending = False
-        self._parts = Workshop(settings, cluster, wire, self.health)
+        self._parts = Workshop(settings, cluster, wire, self.health, journal)
         self._parts.connect_parts()
         self._parts.healing.on_healed(self._healed)
 
@@ -204,7 +206,7 @@ class Operation:
 
 
 async def make_operation(
-    settings: Settings, *, failed: Callable[[], None], ready: Callable[[], None]
+    settings: Settings, *, journal: Journal, failed: Callable[[], None], ready: Callable[[], None]
 ) -> Operation:
     """Connect, examine the cluster and build everything; raises `ClusterUnsuited` or a `ClusterError`."""
     wire = Wire(await connect(), timeout_seconds=settings.request_timeout_seconds)
@@ -216,7 +218,7 @@ async def make_operation(
             optional=sorted(cluster.optional),
             gates=cluster.features.gates,
         )
-        return Operation(settings, wire=wire, cluster=cluster, failed=failed, ready=ready)
+        return Operation(settings, wire=wire, cluster=cluster, journal=journal, failed=failed, ready=ready)
     except BaseException:
         await wire.close()
         raise

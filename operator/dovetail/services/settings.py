@@ -105,6 +105,14 @@ class Settings(BaseSettings):
     )
     decision_seconds: float = Field(2.0, gt=0, le=4, description="How long one decision may take.")
     decision_steps: int = Field(2_000_000, gt=0, description="How many steps one decision may take.")
+    decision_mebibytes: int = Field(
+        256, ge=16, description="By how much the process may grow in one decision, in MiB."
+    )
+    state_directory: str = Field(
+        "",
+        description="A directory that only the containers of this pod have (the chart's emptyDir), for what "
+        "must outlast a container: which claims cost too much; empty for none.",
+    )
     writers: int = Field(48, ge=1, le=64, description="How many pods are written at a time.")
     attempts_per_minute: int = Field(
         4,

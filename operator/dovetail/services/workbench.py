@@ -20,12 +20,14 @@ from dovetail.services.clocks import now_text
 from dovetail.services.complaints import Complaints
 from dovetail.services.conditions import Conditions
 from dovetail.services.consumers import Consumers
+from dovetail.services.costs import Limits, Restraint
 from dovetail.services.echoes import Echoes
 from dovetail.services.healing import Healing
 from dovetail.services.health import Health
+from dovetail.services.journal import Journal
 from dovetail.services.leadership import Alone, Leadership
 from dovetail.services.metrics import Metrics
-from dovetail.services.mind import Limits, Mind
+from dovetail.services.mind import Mind
 from dovetail.services.nominations import Nominations
 from dovetail.services.notices import Notices
 from dovetail.services.picture import Picture
@@ -41,8 +43,11 @@ from dovetail.services.suspects import Suspects
 class Workbench:
     """Makes the parts that the work rests on; each property is one of them, made when it is asked for."""
 
-    def __init__(self, settings: Settings, cluster: Cluster, wire: Wire, health: Health) -> None:
+    def __init__(
+        self, settings: Settings, cluster: Cluster, wire: Wire, health: Health, journal: Journal
+    ) -> None:
         self.settings = settings
+        self._journal = journal
         self.health = health
         self.cluster = cluster
         self.metrics = Metrics()
@@ -101,8 +106,9 @@ class Workbench:
                 exclude_dual_mode=settings.excludes_dual_mode,
             ),
             plan=self.plan_settings,
-            limits=Limits(settings.decision_steps, settings.decision_seconds),
+            limits=Limits(settings.decision_steps, settings.decision_seconds, settings.decision_mebibytes),
             now=now_text,
+            restraint=Restraint(self._journal),
         )
 
     @cached_property
