@@ -11,6 +11,7 @@ from typing import Any
 from typing_extensions import override
 
 from dovetail.api.depth import allow_deep_json
+from dovetail.core.budget import Budget
 from dovetail.core.footprints import Footprint
 from dovetail.core.judging import Judge, Verdicts
 from dovetail.core.world import World
@@ -51,10 +52,10 @@ class HostileJudge(Judge):
     """Looks for nodes; for a pod with a bomb, that goes off."""
 
     @override
-    def verdicts(self, footprint: Footprint) -> Verdicts:
+    def verdicts(self, footprint: Footprint, budget: Budget) -> Verdicts:
         if bomb := footprint.pod.metadata.labels.get("bomb"):
             BOMBS[bomb]()
-        return super().verdicts(footprint)
+        return super().verdicts(footprint, budget)
 
 
 class HostileWorld(World):

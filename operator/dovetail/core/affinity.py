@@ -4,13 +4,14 @@ A pod may need others in its domain, avoid others, or be avoided by others that 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dovetail.api.placement import Namespace
 from dovetail.api.pods import Pod, PodAffinity, PodAffinityTerm
 from dovetail.api.selection import LabelSelector, Requirement
+from dovetail.core.budget import Budget
 from dovetail.core.footprints import Footprint
 from dovetail.core.labels import Labels, labels_match
 from dovetail.core.node_refusals import NodeCause, NodeRefusal
@@ -75,20 +76,23 @@ class AffinityFilter:
         return self.is_first or all(self.near_counts.get((key, value or ""), 0) for key, value in domains)
 
 
-def affinity_filter(world: "World", footprint: Footprint) -> AffinityFilter | None:
-    """None where neither the pod nor any pod on a node has a required term that could matter."""
+def affinity_filter(world: "World", footprint: Footprint, budget: Budget) -> AffinityFilter | None:
+    """None where neither the pod nor any pod on a node has a required term that could matter.
+
+    Raises `BudgetSpent`.
+    """
     pod = footprint.pod
     near, away = _terms(pod, _near(pod)), _terms(pod, _away(pod))
     namespaces = _namespaces(world)
-    avoiding = _avoiding(world, footprint, namespaces)
+    avoiding = _avoiding(world, footprint, namespaces, budget)
     if not near and not away and not avoiding:
         return None
-    near_counts = _counts_of_all(world, footprint, near, namespaces) if near else Counter()
+    near_counts = _counts_of_all(world, footprint, near, namespaces, budget) if near else Counter()
     return AffinityFilter(
         near=near,
         away=away,
         near_counts=near_counts,
-        away_counts=_counts_of_each(world, footprint, away, namespaces) if away else {},
+        away_counts=_counts_of_each(world, footprint, away, namespaces, budget) if away else {},
         avoiding=avoiding,
         is_first=not near_counts and all(term.matches(pod, namespaces) for term in near),
     )
@@ -152,7 +156,9 @@ def _namespaces(world: "World") -> dict[str, Labels]:
     }
 
 
-def _avoiding(world: "World", footprint: Footprint, namespaces: Mapping[str, Labels]) -> Counter[Domain]:
+def _avoiding(
+    world: "World", footprint: Footprint, namespaces: Mapping[str, Labels], budget: Budget
+) -> Counter[Domain]:
     """The domains that pods with a term about this one keep free of it."""
     found: Counter[Domain] = Counter()
     for key in world.avoiders:
@@ -161,6 +167,7 @@ def _avoiding(world: "World", footprint: Footprint, namespaces: Mapping[str, Lab
         if state is None or key == footprint.key:
             continue
         pod = world.pods[key]
+        budget.look(1 + sum(map(_weight, _away_terms(pod))))
         for term in _terms(pod, _away(pod)):
             value = state.labels.get(term.topology_key)
             if value is not None and term.matches(footprint.pod, namespaces):
@@ -169,23 +176,46 @@ def _avoiding(world: "World", footprint: Footprint, namespaces: Mapping[str, Lab
 
 
 def _counts_of_all(
-    world: "World", footprint: Footprint, terms: tuple[_Term, ...], namespaces: Mapping[str, Labels]
+    world: "World",
+    footprint: Footprint,
+    terms: tuple[_Term, ...],
+    namespaces: Mapping[str, Labels],
+    budget: Budget,
 ) -> Counter[Domain]:
     """Pods that match every term, by domain of each term."""
     found: Counter[Domain] = Counter()
+    weight = sum(_weight(term) for term in terms)
     for state, pod in _pods_on_nodes(world, footprint):
+        budget.look(weight)
         if all(term.matches(pod, namespaces) for term in terms):
             found.update(_domains(state, terms))
     return found
 
 
 def _counts_of_each(
-    world: "World", footprint: Footprint, terms: tuple[_Term, ...], namespaces: Mapping[str, Labels]
+    world: "World",
+    footprint: Footprint,
+    terms: tuple[_Term, ...],
+    namespaces: Mapping[str, Labels],
+    budget: Budget,
 ) -> Counter[Domain]:
     found: Counter[Domain] = Counter()
+    weight = sum(_weight(term) for term in terms)
     for state, pod in _pods_on_nodes(world, footprint):
+        budget.look(weight)
         found.update(_domains(state, [term for term in terms if term.matches(pod, namespaces)]))
     return found
+
+
+def _away_terms(pod: Pod) -> Sequence[PodAffinityTerm]:
+    affinity = _away(pod)
+    return affinity.required if affinity else ()
+
+
+def _weight(term: "_Term | PodAffinityTerm") -> int:
+    """How much there is to look at in a term."""
+    selector = term.selector if isinstance(term, _Term) else term.label_selector
+    return 1 + (len(selector.match_expressions) + len(selector.match_labels) if selector else 0)
 
 
 def _domains(state: NodeState, terms: Iterable[_Term]) -> Iterator[Domain]:

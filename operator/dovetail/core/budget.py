@@ -25,6 +25,7 @@ class Budget:
     steps: int
     is_over: Callable[[], bool] = _never
     spent: int = field(default=0, init=False)
+    _work: int = field(default=0, init=False)
 
     def spend(self, steps: int = 1) -> None:
         """Take steps from the budget."""
@@ -34,6 +35,14 @@ class Budget:
             raise BudgetSpent
         if before // self.CLOCK_EVERY != self.spent // self.CLOCK_EVERY and self.is_over():
             raise BudgetSpent
+
+    def look(self, work: int = 1) -> None:
+        """Time passes with work that is no step of a search: only the clock is asked now and then."""
+        self._work += work
+        if self._work >= self.CLOCK_EVERY:
+            self._work = 0
+            if self.is_over():
+                raise BudgetSpent
 
     @classmethod
     def unlimited(cls) -> "Budget":

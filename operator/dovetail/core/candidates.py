@@ -1,13 +1,14 @@
 """Which nodes are candidates for a pod and those that share its claims, and why the others are not."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dovetail.api.claims import ResourceClaim
 from dovetail.api.selection import NodeSelector
+from dovetail.core.budget import Budget
 from dovetail.core.filters import NodeFilter, filters_for
 from dovetail.core.footprints import Footprint, Shape
-from dovetail.core.judging import refuse_shape
+from dovetail.core.judging import refuse_shape, weight_of
 from dovetail.core.labels import node_matches, only_node
 from dovetail.core.node_refusals import NodeCause, NodeRefusal
 from dovetail.core.nodes import Hold, NodeState, pods_expected
@@ -36,6 +37,8 @@ class Party:
     """Node selectors of allocated claims, each with the claim's name."""
     bound_to: frozenset[str] = frozenset()
     """Nodes on which pods of the party run already."""
+    budget: Budget = field(default_factory=Budget.unlimited)
+    """For looking at all nodes, and at what runs there. Questions about the party raise `BudgetSpent`."""
 
 
 def selectors_of(claims: Iterable[ResourceClaim]) -> tuple[tuple[str, NodeSelector], ...]:
@@ -53,7 +56,7 @@ def candidates_for(world: World, party: Party, avoid: Collection[str] = ()) -> C
         return _narrowed(world, party, sorted(party.bound_to), avoid)
     if tied := {node for _, selector in party.selectors if (node := only_node(selector)) is not None}:
         return _narrowed(world, party, sorted(tied), avoid)
-    verdicts = world.judge.verdicts(party.pods[0])
+    verdicts = world.judge.verdicts(party.pods[0], party.budget)
     checks = _checks(world, party, avoid)
     suspects = verdicts.usable if checks.concern_all else {*avoid, *world.nodes.nominated} & verdicts.names
     refusals = {name: refusal for name in suspects if (refusal := checks.refuse(name)) is not None}
@@ -74,14 +77,19 @@ def preemption_candidates(world: World, party: Party, refused: Mapping[str, Node
     short = (name for name, refusal in refused.items() if refusal.cause in SHORTAGES)
     checks = _checks(world, party, ())
     return tuple(
-        sorted(name for name in short if _has_victims(world, first, name) and not checks.refuse(name))
+        sorted(
+            name
+            for name in short
+            if _has_victims(world, first, name, party.budget) and not checks.refuse(name)
+        )
     )
 
 
-def _has_victims(world: World, footprint: Footprint, name: str) -> bool:
+def _has_victims(world: World, footprint: Footprint, name: str, budget: Budget) -> bool:
     state = world.nodes.find(name)
     if state is None:
         return False
+    budget.look(weight_of(footprint) + len(state.pods))
     victims = [pod for pod in state.pods.values() if pod.priority < footprint.priority]
     return bool(victims) and world.judge.refuse(state, footprint, without=(*victims, footprint)) is None
 
@@ -120,6 +128,8 @@ class _Checks:
     """The pod, and those of the party that count on no node yet."""
     crowd: Amounts
     """What the newcomers take together."""
+    weight: int
+    """How much there is to look at on a node."""
 
     @property
     def concern_all(self) -> bool:
@@ -128,6 +138,7 @@ class _Checks:
 
     def refuse(self, name: str) -> NodeRefusal | None:
         """The first thing that speaks against the node."""
+        self.party.budget.look(self.weight)
         state = self.world.nodes.find(name)
         if state is None:
             return NodeRefusal(NodeCause.GONE, name)
@@ -180,11 +191,22 @@ def _checks(world: World, party: Party, avoid: Collection[str]) -> _Checks:
         world=world,
         party=party,
         avoid=avoid,
-        filters=tuple(each for pod in party.pods for each in filters_for(world, pod)),
+        filters=tuple(each for pod in party.pods for each in filters_for(world, pod, party.budget)),
         shapes=tuple(dict.fromkeys(other.shape for other in others if other.shape != first.shape)),
         newcomers=newcomers,
         crowd=total_of(each.requests for each in newcomers),
+        weight=sum(map(_weight_of, party.pods)),
     )
+
+
+def _weight_of(footprint: Footprint) -> int:
+    """How much there is to look at on a node, all conditions of the pod included."""
+    spec = footprint.pod.spec
+    terms = 0
+    if spec.affinity is not None:
+        for affinity in (spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity):
+            terms += len(affinity.required) if affinity is not None else 0
+    return weight_of(footprint) + terms + len(spec.topology_spread_constraints) + len(spec.volumes)
 
 
 def _counts(world: World, footprint: Footprint) -> bool:

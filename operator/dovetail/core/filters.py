@@ -1,9 +1,10 @@
 """The conditions of a pod that depend on what else runs, or is stored, where: prepared once per decision."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from dovetail.core.affinity import affinity_filter
+from dovetail.core.budget import Budget
 from dovetail.core.footprints import Footprint
 from dovetail.core.node_refusals import NodeRefusal
 from dovetail.core.nodes import NodeState
@@ -24,9 +25,16 @@ class NodeFilter(Protocol):
         ...
 
 
-def filters_for(world: "World", footprint: Footprint) -> Iterator[NodeFilter]:
-    """The conditions that the pod has; for most pods, none."""
-    for make in (ports_filter, affinity_filter, spread_filter, volumes_filter, volume_limits_filter):
+def filters_for(world: "World", footprint: Footprint, budget: Budget) -> Iterator[NodeFilter]:
+    """The conditions that the pod has; for most pods, none. Raises `BudgetSpent`."""
+    makers: tuple[Callable[[World, Footprint], NodeFilter | None], ...] = (
+        ports_filter,
+        lambda world, footprint: affinity_filter(world, footprint, budget),
+        lambda world, footprint: spread_filter(world, footprint, budget),
+        volumes_filter,
+        volume_limits_filter,
+    )
+    for make in makers:
         made = make(world, footprint)
         if made is not None:
             yield made

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from dovetail.core.budget import Budget
 from dovetail.core.footprints import Footprint, Shape
 from dovetail.core.labels import node_matches
 from dovetail.core.node_refusals import NodeCause, NodeRefusal
@@ -52,15 +53,18 @@ class Judge:
         """Judge everything anew."""
         self._kinds.clear()
 
-    def verdicts(self, footprint: Footprint) -> Verdicts:
-        """What the pod's shape and requests allow; pods on the nodes count, nominated ones do not."""
+    def verdicts(self, footprint: Footprint, budget: Budget) -> Verdicts:
+        """What the pod's shape and requests allow; pods on the nodes count, nominated ones do not.
+
+        Raises `BudgetSpent`; what was judged until then counts for nothing.
+        """
         kind = (footprint.shape, footprint.demand)
         known = self._kinds.get(kind)
         changed = None if known is None else self._book.journal.since(known.position)
         if known is None or changed is None or len(changed) * 4 > len(self._book):
-            known = self._kinds[kind] = self._judge_all(footprint, known.usable if known else ())
+            known = self._kinds[kind] = self._judge_all(footprint, known.usable if known else (), budget)
         elif changed:
-            self._judge_again(known, changed, footprint)
+            self._judge_again(known, changed, footprint, budget)
         known.position = self._book.journal.position
         self._kinds.move_to_end(kind)
         if len(self._kinds) > _KEPT_KINDS:
@@ -98,10 +102,11 @@ class Judge:
                 )
         return None
 
-    def _judge_all(self, footprint: Footprint, before: tuple[str, ...]) -> Verdicts:
-        verdicts = Verdicts()
+    def _judge_all(self, footprint: Footprint, before: tuple[str, ...], budget: Budget) -> Verdicts:
+        verdicts, weight = Verdicts(), weight_of(footprint)
         usable = []
         for state in self._book:
+            budget.look(weight)
             refusal = self.refuse(state, footprint)
             if refusal is None:
                 usable.append(state.name)
@@ -111,9 +116,12 @@ class Judge:
         verdicts.names = frozenset(usable)
         return verdicts
 
-    def _judge_again(self, verdicts: Verdicts, changed: Iterable[str], footprint: Footprint) -> None:
-        gone, come = set(), []
+    def _judge_again(
+        self, verdicts: Verdicts, changed: Iterable[str], footprint: Footprint, budget: Budget
+    ) -> None:
+        gone, come, weight = set(), [], weight_of(footprint)
         for name in changed:
+            budget.look(weight)
             state = self._book.find(name)
             refusal = self.refuse(state, footprint) if state is not None else None
             verdicts.refused.pop(name, None)
@@ -134,6 +142,15 @@ class Judge:
         if offered.get(resource, 0):
             return False
         return resource in self._class_resources or resource.startswith(CLASS_RESOURCE)
+
+
+def weight_of(footprint: Footprint) -> int:
+    """How much there is to look at, for each node, of what a pod asks of it: about one for most pods."""
+    shape = footprint.shape
+    weight = 1 + (len(shape.selector) + len(shape.tolerations)) // 8
+    for term in shape.affinity.node_selector_terms if shape.affinity else ():
+        weight += 1 + sum(1 + len(each.values) // 16 for each in term.match_expressions)
+    return weight
 
 
 def refuse_shape(state: NodeState, shape: Shape) -> NodeRefusal | None:

@@ -144,7 +144,7 @@ def _join_ungated(search: _Search) -> Decision:
         return Nothing()
     if (taken := _taken_whole(search)) is not None:
         return taken
-    party = Party((_footprint(search, case.pod),), selectors_of(case.allocated))
+    party = Party((_footprint(search, case.pod),), selectors_of(case.allocated), budget=search.budget)
     candidates = candidates_for(search.world, party)
     if candidates.usable or preemption_candidates(search.world, party, candidates.refused):
         return Nothing()
@@ -156,7 +156,7 @@ def _join(search: _Search) -> Decision:
     case = search.case
     if (taken := _taken_whole(search)) is not None:
         return taken
-    party = Party((_footprint(search, case.pod),), selectors_of(case.allocated))
+    party = Party((_footprint(search, case.pod),), selectors_of(case.allocated), budget=search.budget)
     candidates = candidates_for(search.world, party, search.avoid)
     if not candidates.usable:
         return _no_node(search, candidates)
@@ -311,6 +311,7 @@ def _parties(search: _Search) -> tuple[Party, Party | None]:
         (_footprint(search, case.pod),),
         selectors_of(case.allocated),
         frozenset([node] if node else (pod.spec.node_name for pod in sharing if pod.spec.node_name)),
+        search.budget,
     )
     waiting = [case_of(world, pod) for pod in sharing if not pod.spec.node_name]
     if not waiting:

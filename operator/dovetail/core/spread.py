@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from dovetail.api.pods import Pod, TopologySpreadConstraint
 from dovetail.api.selection import LabelSelector
 from dovetail.core.affinity import with_label_keys
+from dovetail.core.budget import Budget
 from dovetail.core.footprints import Footprint
-from dovetail.core.judging import refuse_labels
+from dovetail.core.judging import refuse_labels, weight_of
 from dovetail.core.labels import labels_match
 from dovetail.core.node_refusals import NodeCause, NodeRefusal
 from dovetail.core.node_taints import untolerated
@@ -50,8 +51,8 @@ class SpreadFilter:
         return next((no for spread in self.spreads if (no := spread.refuse(state)) is not None), None)
 
 
-def spread_filter(world: "World", footprint: Footprint) -> SpreadFilter | None:
-    """None for a pod without a constraint that must hold."""
+def spread_filter(world: "World", footprint: Footprint, budget: Budget) -> SpreadFilter | None:
+    """None for a pod without a constraint that must hold. Raises `BudgetSpent`."""
     constraints = [
         constraint
         for constraint in footprint.pod.spec.topology_spread_constraints
@@ -62,16 +63,18 @@ def spread_filter(world: "World", footprint: Footprint) -> SpreadFilter | None:
     keys = [constraint.topology_key for constraint in constraints]
     # A node that lacks any of the labels counts for none of the constraints.
     states = [state for state in world.nodes if all(key in state.labels for key in keys)]
-    return SpreadFilter(tuple(_spread(states, footprint, constraint) for constraint in constraints))
+    return SpreadFilter(tuple(_spread(states, footprint, constraint, budget) for constraint in constraints))
 
 
 def _spread(
-    states: Iterable[NodeState], footprint: Footprint, constraint: TopologySpreadConstraint
+    states: Iterable[NodeState], footprint: Footprint, constraint: TopologySpreadConstraint, budget: Budget
 ) -> _Spread:
     pod = footprint.pod
     selector = with_label_keys(constraint.label_selector, pod.metadata.labels, constraint.match_label_keys)
     counts: dict[str, int] = {}
+    weight = weight_of(footprint)
     for state in states:
+        budget.look(weight + len(state.pods))
         if _is_counted(state, footprint, constraint):
             domain = state.labels[constraint.topology_key]
             counts[domain] = counts.get(domain, 0) + _matching(state, footprint, selector)

@@ -59,11 +59,14 @@ class Restraint:
                 decide, seconds=limits.seconds + GRACE_SECONDS, mebibytes=limits.mebibytes
             )
         except TooCostly:
-            self._journal.note(content, Cost.STOPPED)
+            if not self._watchdog.is_hurried:
+                self._journal.note(content, Cost.STOPPED)
             _doubt(world)
             raise
         finally:
             self._journal.end()
+        if self._watchdog.is_hurried:
+            return decision
         if isinstance(decision, Cut):
             self._journal.note(content, Cost.CUT)
         else:
@@ -94,6 +97,15 @@ class Restraint:
             yield True
         finally:
             self._journal.end()
+
+    @property
+    def is_hurried(self) -> bool:
+        """Whether the process ends."""
+        return self._watchdog.is_hurried
+
+    def hurry(self) -> None:
+        """The process ends: what is being decided is ended, and held against nobody."""
+        self._watchdog.hurry()
 
     def close(self) -> None:
         """Nothing more will be watched."""

@@ -185,6 +185,10 @@ class Mind:
         """
         return self._clock() - self._moved if self._owed else 0.0
 
+    def hurry(self) -> None:
+        """The process ends: the question that the thread is busy with is not answered any more."""
+        self._restraint.hurry()
+
     def close(self) -> None:
         """Stop the thread after the question that it is busy with."""
         self._is_closed = True

@@ -93,6 +93,7 @@ class Operation:
         """Finish the writes under way, give the Lease back, stop."""
         self._is_ending = True
         parts = self._parts
+        parts.mind.hurry()
         desks = (parts.pods, parts.claims, parts.guard, parts.quarantine.desk)
         await asyncio.gather(*(desk.finish(STOP_SECONDS) for desk in desks))
         await parts.earmarks.finish()

@@ -59,6 +59,8 @@ class Watchdog:
         self._wake = threading.Event()
         self._is_asleep = True
         self._is_closed = False
+        self.is_hurried = False
+        """Whether work is ended because the process ends, whatever it took."""
         self._base = 0
         self._thread: threading.Thread | None = None
 
@@ -88,6 +90,10 @@ class Watchdog:
             raise TooCostly("there is no memory left for it") from None
         except RecursionError:
             raise TooCostly("it is nested too deeply") from None
+
+    def hurry(self) -> None:
+        """End what is being done, and whatever is begun from now on: the process ends."""
+        self.is_hurried = True
 
     def close(self) -> None:
         """Watch no more."""
@@ -132,7 +138,9 @@ class Watchdog:
 
     def _look(self, job: _Job) -> None:
         now, size = self._clock(), self._resident()
-        if now >= job.deadline:
+        if self.is_hurried:
+            reason = "the process ends"
+        elif now >= job.deadline:
             reason = "it takes too long"
         elif size - job.base > job.mebibytes * MEBIBYTE:
             reason = "it takes too much memory"
