@@ -93,7 +93,9 @@ async def test_sigterm_is_answered_while_a_decision_is_stuck(world: EmbeddedClus
     async with hostile(DOVETAIL_DECISION_SECONDS="4") as operator:
         await operator.event("operator_ready")
         world.create(bomb(kind))
-        await world.wait_for("Pod", lambda body: is_about(world, body["metadata"]["name"]))
+        await world.wait_for(
+            "Pod", lambda body: is_about(world, body["metadata"]["name"]), timeout_seconds=WITHIN
+        )
         await asyncio.sleep(0.3)
 
         code, seconds = await operator.stop()
@@ -114,7 +116,7 @@ async def test_sigterm_is_answered_before_the_start_is_over(world: EmbeddedClust
         code, seconds = await operator.stop()
         waiting.release()
 
-    assert (code, seconds < 3) == (0, True)
+    assert (code, seconds < 5) == (0, True)
 
 
 async def test_what_killed_a_container_is_left_alone_by_the_next(
@@ -125,7 +127,9 @@ async def test_what_killed_a_container_is_left_alone_by_the_next(
     async with hostile(**settings) as operator:
         await operator.event("operator_ready")
         world.create(bomb("block"))
-        await world.wait_for("Pod", lambda body: is_about(world, body["metadata"]["name"]))
+        await world.wait_for(
+            "Pod", lambda body: is_about(world, body["metadata"]["name"]), timeout_seconds=WITHIN
+        )
         await asyncio.sleep(1.5)
         operator.process.kill()
         await operator.process.wait()
@@ -153,7 +157,9 @@ async def test_a_process_that_was_frozen_is_given_its_time(world: EmbeddedCluste
         await operator.event("operator_ready")
         (worker,) = _children(operator.process.pid)
         world.create(bomb("loop"))
-        await world.wait_for("Pod", lambda body: is_about(world, body["metadata"]["name"]))
+        await world.wait_for(
+            "Pod", lambda body: is_about(world, body["metadata"]["name"]), timeout_seconds=WITHIN
+        )
         os.kill(worker, signal.SIGSTOP)
         await asyncio.sleep(4)
         os.kill(worker, signal.SIGCONT)
