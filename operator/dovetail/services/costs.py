@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from dovetail.api.kinds import CLAIM, TEMPLATE
 from dovetail.core.decisions import Cut, Decision
+from dovetail.core.reasons import Reason
 from dovetail.core.world import World
 from dovetail.errors import TooCostly
 from dovetail.services.holdings import claim_names
@@ -52,10 +53,10 @@ class Restraint:
     def decide(
         self, world: World, content: bytes, limits: Limits, decide: Callable[[], Decision]
     ) -> Decision:
-        """The decision; raises `TooCostly` where it had to be ended. Either way the cost is remembered."""
+        """The decision; raises `TooCostly` where it had to be ended, which is remembered."""
         self._journal.begin(content, _hard(limits.seconds))
         try:
-            decision = self._watchdog.guard(
+            return self._watchdog.guard(
                 decide, seconds=limits.seconds + GRACE_SECONDS, mebibytes=limits.mebibytes
             )
         except TooCostly:
@@ -65,13 +66,15 @@ class Restraint:
             raise
         finally:
             self._journal.end()
-        if self._watchdog.is_hurried:
-            return decision
-        if isinstance(decision, Cut):
-            self._journal.note(content, Cost.CUT)
-        else:
+
+    def learn(self, content: bytes, decision: Decision) -> None:
+        """A decision was made, or ran out of all of its budget: the next process knows."""
+        if self.is_hurried:
+            return
+        if not isinstance(decision, Cut):
             self._journal.forget(content)
-        return decision
+        elif decision.reason is Reason.SEARCH_CUT:
+            self._journal.note(content, Cost.CUT)
 
     def ask(self, world: World, question: Callable[[World], T]) -> T:
         """The answer; raises `TooCostly`."""

@@ -108,11 +108,6 @@ class Settings(BaseSettings):
     decision_mebibytes: int = Field(
         256, ge=16, description="By how much the process may grow in one decision, in MiB."
     )
-    state_directory: str = Field(
-        "",
-        description="A directory that only the containers of this pod have (the chart's emptyDir), for what "
-        "must outlast a container: which claims cost too much; empty for none.",
-    )
     writers: int = Field(48, ge=1, le=64, description="How many pods are written at a time.")
     attempts_per_minute: int = Field(
         4,
@@ -132,7 +127,8 @@ class Settings(BaseSettings):
     state_directory: str = Field(
         "",
         description="A directory that only the containers of this pod have (the chart's emptyDir): there a "
-        "restarted process proves that its predecessor is dead, and takes its Lease at once; empty for none.",
+        "restarted process proves that its predecessor is dead, takes its Lease at once, and learns which "
+        "claims cost too much; empty for none.",
     )
     listen: str = Field(
         "127.0.0.1:8080",
