@@ -76,13 +76,11 @@ class Restraint:
         elif decision.reason is Reason.SEARCH_CUT:
             self._journal.note(content, Cost.CUT)
 
-    def ask(self, world: World, question: Callable[[World], T]) -> T:
+    def ask(self, world: World, question: Callable[[World], T], seconds: float) -> T:
         """The answer; raises `TooCostly`."""
-        self._journal.begin(_QUESTION, _hard(QUESTION_SECONDS))
+        self._journal.begin(_QUESTION, _hard(seconds))
         try:
-            return self._watchdog.guard(
-                lambda: question(world), seconds=QUESTION_SECONDS, mebibytes=2 * MEBIBYTES
-            )
+            return self._watchdog.guard(lambda: question(world), seconds=seconds, mebibytes=2 * MEBIBYTES)
         except TooCostly:
             _doubt(world)
             raise

@@ -8,6 +8,7 @@ import structlog
 from dovetail.core.budget import Budget, BudgetSpent
 from dovetail.core.changes import Change
 from dovetail.core.decisions import Cut
+from dovetail.core.reasons import Reason
 from dovetail.core.relevance import concerned, usable_nodes
 from dovetail.core.shares import Shares
 from dovetail.errors import DovetailError
@@ -26,6 +27,9 @@ log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 0.002
 """What a namespace pays for each decision besides its time: about what reading and writing cost."""
+
+NODES_SECONDS = 1.0
+"""How long it may take to tell which nodes a pod can use: the decision before has told them already."""
 
 RELEVANCE_STEPS = 20_000
 """So many questions are asked about whom some changes concern: past that they concern everybody."""
@@ -75,7 +79,7 @@ class Deciding:
         return await self.mind.decide(key, avoided, first=nominated, in_turn=in_turn, cpu_seconds=cpu_seconds)
 
     async def _account(self, key: Key, state: object, verdict: Verdict) -> None:
-        is_cut = isinstance(verdict.decision, Cut)
+        is_cut, was_ended = isinstance(verdict.decision, Cut), _was_ended(verdict)
         self.metrics.decisions.labels(type(verdict.decision).__name__).inc()
         self.metrics.decision_seconds.observe(verdict.seconds)
         for account in (key[0], account_of(key)):
@@ -86,8 +90,12 @@ class Deciding:
             self.searches.was_brief(key, state)
         else:
             self.searches.was_cut(key, state, verdict.seconds)
+            if was_ended:
+                # Another look at the pod could be what had to be ended.
+                return
             try:
-                self.searches.saw(key, await self.mind.ask(lambda world: usable_nodes(world, key)))
+                nodes = await self.mind.ask(lambda world: usable_nodes(world, key), seconds=NODES_SECONDS)
+                self.searches.saw(key, nodes)
             except DovetailError as error:
                 log.info("nodes_not_asked", error=str(error))
 
@@ -101,6 +109,11 @@ class Deciding:
         except (BudgetSpent, DovetailError):
             helped = tuple(key for key, _ in pods)
         self.searches.hear(helped)
+
+
+def _was_ended(verdict: Verdict) -> bool:
+    """Whether the decision escaped its budget."""
+    return isinstance(verdict.decision, Cut) and verdict.decision.reason is Reason.COSTS_TOO_MUCH
 
 
 def _state_of(picture: Picture, pod: Json) -> object:

@@ -34,7 +34,7 @@ from dovetail.core.world import Change as Meaning
 from dovetail.core.world import Effect, Problem, World
 from dovetail.errors import TooCostly
 from dovetail.services import claims
-from dovetail.services.costs import Limits, Restraint, content_of_claims, content_of_object
+from dovetail.services.costs import QUESTION_SECONDS, Limits, Restraint, content_of_claims, content_of_object
 from dovetail.services.holdings import claim_names
 from dovetail.services.picture import Change, Json, Key
 from dovetail.services.threads import WorkThread
@@ -170,12 +170,12 @@ class Mind:
         """What has to be made, adopted or reported for the templates of a pod."""
         return await self.ask(lambda world: _steps(world, key))
 
-    async def ask(self, question: Callable[[World], T]) -> T:
+    async def ask(self, question: Callable[[World], T], *, seconds: float = QUESTION_SECONDS) -> T:
         """Ask the World anything that leaves it as it is; the answer must not keep hold of it.
 
         Raises `TooCostly` where the answer takes longer than others can be kept waiting.
         """
-        return await self._asked(lambda: self._restraint.ask(self._world, question))
+        return await self._asked(lambda: self._restraint.ask(self._world, question, seconds))
 
     @property
     def silent_seconds(self) -> float:
