@@ -292,6 +292,8 @@ class Mind:
         if self._is_being_written(raw):
             return Verdict(Nothing(), is_early=True)
         started, began = self._clock(), thread_time()
+        # Before, not within: it changes the World, and is never broken off.
+        settle(world)
         content = content_of_claims(world, raw)
         if self._restraint.rest(content):
             return Verdict(Cut(Reason.COSTS_TOO_MUCH, LEFT_ALONE))
@@ -323,7 +325,6 @@ class Mind:
                 or self._clock() - started > self._limits.seconds
             ),
         )
-        settle(world)
         pod = Pod.parse(raw)
         if first:
             status = pod.status.model_copy(update={"nominated_node_name": first})
