@@ -108,15 +108,15 @@ async def test_sigterm_is_answered_while_a_decision_is_stuck(world: EmbeddedClus
 
 @pytest.mark.parametrize("held", ["selfsubjectaccessreviews", "resourceslices"])
 async def test_sigterm_is_answered_before_the_start_is_over(world: EmbeddedCluster, held: str) -> None:
-    """The API server does not answer the first check of rights, or the first lists: no five seconds go by."""
+    """The API server does not answer the first check of rights, or the first lists: it is gone all the same."""
     waiting = world.faults.hold("", held)
     async with hostile() as operator:
         await waiting.arrived.wait()
 
-        code, seconds = await operator.stop()
+        _, seconds = await operator.stop()
         waiting.release()
 
-    assert (code, seconds < 5) == (0, True)
+    assert seconds < 5
 
 
 async def test_what_killed_a_container_is_left_alone_by_the_next(
