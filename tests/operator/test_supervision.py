@@ -108,7 +108,7 @@ async def test_sigterm_is_answered_while_a_decision_is_stuck(world: EmbeddedClus
 
 @pytest.mark.parametrize("held", ["selfsubjectaccessreviews", "resourceslices"])
 async def test_sigterm_is_answered_before_the_start_is_over(world: EmbeddedCluster, held: str) -> None:
-    """The API server does not answer the first check of rights, or the first lists: it is gone all the same."""
+    """The API server does not answer the check of rights, or the first lists: it is gone all the same."""
     waiting = world.faults.hold("", held)
     async with hostile() as operator:
         await waiting.arrived.wait()
