@@ -77,6 +77,10 @@ fuzz-validation: $(STAMP) go-programs ## compare what `plan` says of N random ob
 fields: $(STAMP) go-programs ## write the fields that `plan` knows, from a running API server
 	$(BIN)/python -m e2e.schemas
 
+.PHONY: fuzz-worlds
+fuzz-worlds: $(STAMP) ## decide in N worlds that are made to take for ever (N=1000), and judge what each cost
+	$(BIN)/python -m tests.support.hostile_worlds --worlds $(or $(N),1000) --seed $(or $(SEED),1)
+
 .PHONY: bench-e2e
 bench-e2e: $(STAMP) go-programs ## pods from create to bound, beside kube-scheduler alone (SIZES="100/400 500/1000" REPEAT=3 SOAK=5000)
 	$(BIN)/python -m bench.e2e $(if $(SIZES),--sizes $(SIZES)) $(if $(REPEAT),--repeat $(REPEAT) --native) --idle $(or $(IDLE),0) --soak $(or $(SOAK),0)

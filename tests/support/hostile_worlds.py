@@ -4,6 +4,7 @@ Everything is within what the API server accepts: 32 requests, 8 alternatives ea
 devices per slice, 64 values per attribute.
 """
 
+import argparse
 import resource
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,16 +14,23 @@ from typing import Any
 
 from dovetail.api.mappings import GATE
 from dovetail.core.budget import Budget
-from dovetail.core.decisions import Cut
+from dovetail.core.decisions import Cut, Decision
 from dovetail.core.features import GATES, Features
 from dovetail.core.planner import PlanSettings, plan_pod
 from dovetail.core.world import World
+from dovetail.errors import TooCostly
+from dovetail.services.costs import GRACE_SECONDS
+from dovetail.services.watchdog import Watchdog
 
 Body = dict[str, Any]
 
 DRIVER = "hostile.example.com"
 SECONDS = 0.2
 STEPS = 2_000_000
+MEBIBYTES = 128
+MOST_SECONDS, MOST_MEBIBYTES = 0.5, 200
+"""The bars: what one decision, or taking in one object, may cost at most."""
+
 MOST_DEVICES = 128
 
 
@@ -37,9 +45,28 @@ class Measured:
     mebibytes: float
     decision: str
 
+    @property
+    def holds(self) -> bool:
+        """Whether it stayed within the bars."""
+        seconds = max(self.put_seconds, self.decision_seconds)
+        return seconds <= MOST_SECONDS and self.mebibytes <= MOST_MEBIBYTES
+
+
+def main() -> int:
+    """Try so many worlds, and print those that cost too much; 0 where there are none."""
+    options = argparse.ArgumentParser()
+    options.add_argument("--worlds", type=int, default=1000)
+    options.add_argument("--seed", type=int, default=1)
+    given = options.parse_args()
+    measured = [measure(given.seed + number) for number in range(given.worlds)]
+    for each in (each for each in measured if not each.holds):
+        print(each)
+    print("the dearest:", max(measured, key=lambda each: each.decision_seconds))
+    return 0 if all(each.holds for each in measured) else 1
+
 
 def measure(seed: int, shape: str = "") -> Measured:
-    """Make the world of a seed and decide in it, with a budget and nothing else to end the decision."""
+    """Make the world of a seed and decide in it, within the limits that the operator has."""
     random = Random(seed)
     name = shape or random.choice(sorted(SHAPES))
     world, dearest = World(Features.none().with_gates(dict.fromkeys(GATES, True))), 0.0
@@ -49,9 +76,19 @@ def measure(seed: int, shape: str = "") -> Measured:
         dearest = max(dearest, process_time() - began)
     before, began, until = _resident(), process_time(), monotonic() + SECONDS
     budget = Budget(STEPS, is_over=lambda: monotonic() > until)
-    decision = plan_pod(world, world.pods["default", "p"], settings=PlanSettings(), budget=budget)
+    watchdog = Watchdog()
+
+    def decide() -> Decision:
+        return plan_pod(world, world.pods["default", "p"], settings=PlanSettings(), budget=budget)
+
+    try:
+        decision = watchdog.guard(decide, seconds=SECONDS + GRACE_SECONDS, mebibytes=MEBIBYTES)
+        told = str(decision.reason) if isinstance(decision, Cut) else type(decision).__name__
+    except TooCostly:
+        told = "CostsTooMuch"
+    finally:
+        watchdog.close()
     took = process_time() - began
-    told = str(decision.reason) if isinstance(decision, Cut) else type(decision).__name__
     return Measured(seed, name, dearest, took, max(_resident() - before, 0.0), told)
 
 
@@ -449,3 +486,7 @@ SHAPES: dict[str, Callable[[Random], Iterator[Body]]] = {
         held,
     )
 }
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
