@@ -248,6 +248,32 @@ async def test_a_pod_whose_write_is_refused_waits_once(
     assert [line["event"] for line in lines].count("pod_waits") == is_told
 
 
+@pytest.mark.parametrize("is_moved", [False, True])
+async def test_a_pod_joins_a_claim_that_somebody_else_keeps_writing_to(
+    bare: EmbeddedCluster, operator: OperatorStarter, is_moved: bool
+) -> None:
+    """A write in between is read and joined at once, unless it took the devices away: then all is new."""
+    bare.load(*pairs())
+    await operator(avoid_seconds=0)
+    bare.create(claim("mine"))
+    bare.create(pod("first", claim="mine"))
+    await bare.wait_for("Pod", lambda body: not is_gated(body))
+
+    def write_first() -> None:
+        if is_moved:
+            deallocate(bare, bare.get("ResourceClaim", "mine"))
+        bare.patch("ResourceClaim", "mine", {"metadata": {"labels": {"by": "another"}}})
+
+    bare.faults.before("PUT", "resourceclaims/status", write_first)
+    with structlog.testing.capture_logs() as lines:
+        bare.create(pod("second", claim="mine"))
+        await bare.wait_for("Pod", lambda body: body["metadata"]["name"] == "second" and not is_gated(body))
+
+    failures = [line for line in lines if line["event"] == "tried_again_later"]
+    assert bool(failures) == is_moved
+    assert has_devices(bare.get("ResourceClaim", "mine"))
+
+
 def test_after_the_free_attempts_pauses_double() -> None:
     """Up to the longest one; a long quiet forgets all, and another subject is not concerned."""
     now = 0.0

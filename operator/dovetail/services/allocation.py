@@ -155,6 +155,20 @@ class AllocationWriter:
         return await self._put_status(claim, status)
 
     async def _reserve(self, pod: Mapping[str, Any], claim: Json) -> Json:
+        """Add a consumer; where somebody else wrote first and the devices are the same, once more at once.
+
+        kube-controller-manager writes to a claim several times a second, without end, where a finished pod
+        shares it with others: what a watch shows is out of date by then, what is read now is not.
+        """
+        try:
+            return await self._join(pod, claim)
+        except Conflict:
+            fresh = await self._reader.find(CLAIM, *key_of(claim))
+            if fresh is None or _devices(fresh) != _devices(claim):
+                raise
+            return await self._join(pod, fresh)
+
+    async def _join(self, pod: Mapping[str, Any], claim: Json) -> Json:
         return await self._put_status(claim, claims.status_with(claim, pod, allocation=None, now=""))
 
     async def _put_status(self, claim: Json, status: Json) -> Json:
@@ -181,6 +195,11 @@ class AllocationWriter:
             else:
                 settled.bodies[key] = answer
         return settled
+
+
+def _devices(claim: Json) -> tuple[Any, Any]:
+    """Which claim it is, and what it was given."""
+    return claim["metadata"].get("uid"), (claim.get("status") or {}).get("allocation")
 
 
 class _Settled:

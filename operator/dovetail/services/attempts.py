@@ -22,8 +22,8 @@ LONGEST_PAUSE_SECONDS = 120.0
 QUIET_SECONDS = 600.0
 """After so long without an attempt all is forgotten."""
 
-REFUSED = 0.25
-"""What an attempt counts that the API server refused: it is one write, where another is up to four."""
+REFUSED = 0.5
+"""What an attempt counts that the API server refused: it is up to two writes, where another is up to four."""
 
 Subject = tuple[str, ...]
 """What attempts are counted for: a pod, a claim, a pod as consumer of a claim, a gate, a taking back."""
