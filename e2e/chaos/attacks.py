@@ -30,7 +30,7 @@ class Attack(enum.StrEnum):
     CUT = "search without end"
     MANY_REQUESTS = "as many requests as there can be"
     MALFORMED = "parameters that are none"
-    DEEP = "parameters that are deeply nested"
+    DEEP = "parameters that are lists in lists"
 
 
 def _tower(last: str) -> str:
@@ -70,7 +70,7 @@ def claim(name: str, attack: Attack) -> Object:
             {f"r{index}": GPU for index in range(MOST_REQUESTS)}, match=NUMA
         ),
         Attack.MALFORMED: lambda: _with_parameters({"derivedAttributes": "none"}),
-        Attack.DEEP: lambda: _with_parameters({"derivedAttributes": _nested(300)}),
+        Attack.DEEP: lambda: _with_parameters({"derivedAttributes": _nested(60)}),
     }
     spec = build[attack]() if attack in build else _with_expression(_EXPRESSIONS[attack])
     return objects.claim(name, spec)
