@@ -11,7 +11,7 @@ from dovetail.cli.manifests import Manifest, Origin
 from dovetail.cli.workloads import MOST_IN_ALL, MOST_OF_ONE, Expanded, expand
 from dovetail.core.nodes import NodeBook
 from tests.cli.commands import names, outcomes, plan, plan_json, write
-from tests.planner.worlds import Body, claim, hardware, node, pod, template, world_of
+from tests.planner.worlds import Body, allocated, claim, hardware, node, pod, template, world_of
 
 POD_SPEC: Body = {
     "containers": [{"name": "main", "image": "x"}],
@@ -138,6 +138,61 @@ def test_a_deployment_counts_once_with_its_replica_sets() -> None:
     hashed = {"labels": {"pod-template-hash": "abc"}}
     alone = owned(pod("w-abc-1", metadata=hashed), "ReplicaSet", "w-abc")
     assert len(made(deployment, alone)) == 2
+
+
+@pytest.mark.parametrize(
+    ("replicas", "old", "strategy", "now", "later"),
+    [
+        (1, 1, {}, 1, 0),
+        (4, 4, {}, 1, 3),
+        (5, 5, {}, 2, 3),
+        (4, 3, {}, 2, 2),
+        (4, 4, {"rollingUpdate": {"maxSurge": 3}}, 3, 1),
+        (4, 4, {"rollingUpdate": {"maxSurge": "100%"}}, 4, 0),
+        (4, 4, {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}, 0, 4),
+        (2, 2, {"type": "Recreate"}, 0, 2),
+        (2, 0, {"type": "Recreate"}, 2, 0),
+        (1, 4, {}, 0, 1),
+    ],
+)
+def test_a_changed_template_is_rolled_out(
+    replicas: int, old: int, strategy: Body, now: int, later: int
+) -> None:
+    """New pods come beside the old ones as far as the strategy lets them; of the others a note tells."""
+    deployment = workload("Deployment", replicas=replicas, strategy=strategy, metadata={"uid": "uid-w"})
+    before = owned(workload("ReplicaSet", "w-old", metadata={"uid": "uid-w-old"}), "Deployment", "w")
+    before["spec"]["template"] = {**POD_TEMPLATE, "spec": {**POD_SPEC, "priority": 1}}
+    pods = [owned(pod(f"w-old-{number}"), "ReplicaSet", "w-old") for number in range(old)]
+
+    assert len(made(deployment, before, *pods)) == now
+    notes = expanded(deployment, before, *pods).notes
+    assert any(f"w ({later})" in note for note in notes) is bool(later)
+
+
+def test_the_pod_of_a_rollout_is_refused_for_what_the_old_pod_holds(tmp_path: Path) -> None:
+    """The old pod keeps its devices until the new one is ready, which it never gets."""
+    deployment = workload(
+        "Deployment", metadata={"uid": "uid-w"}, replicas=1, selector={"matchLabels": {"app": "w"}}
+    )
+    before = owned(workload("ReplicaSet", "w-old", metadata={"uid": "uid-w-old"}), "Deployment", "w")
+    before["spec"]["template"] = {**POD_TEMPLATE, "spec": {**POD_SPEC, "priority": 1}}
+    running = owned(
+        pod("w-old-1", claims=[{"name": "devices", "resourceClaimName": "held"}]), "ReplicaSet", "w-old"
+    )
+    running["spec"]["nodeName"] = "n1"
+    held = claim("held", status=allocated("n1", "dev-0", reserved=["w-old-1"]))
+
+    answer = plan_json(
+        write(tmp_path, *hardware("n1", numa=(0,)), template(), deployment, before, running, held), status=1
+    )
+    assert list(outcomes(answer).values()) == ["doesNotFit"]
+
+
+def test_a_paused_deployment_without_pods_makes_none() -> None:
+    """Its controller only scales what is there."""
+    found = expanded(workload("Deployment", paused=True))
+    assert not found.pods
+    assert "paused" in found.notes[0]
 
 
 def test_the_jobs_of_a_set_and_of_a_schedule_count_once() -> None:

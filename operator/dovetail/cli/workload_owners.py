@@ -16,12 +16,13 @@ HASH_LABEL = "pod-template-hash"
 class Batch:
     """How many pods are missing, and the objects to make for them: pods, each behind its volumes' claims.
 
-    `why` says why a workload that is there asks for none.
+    `why` says why a workload that is there asks for none; `later` counts pods that are made once others end.
     """
 
     total: int
     objects: Iterator[Body]
     why: str = ""
+    later: int = 0
 
 
 def nothing(why: str = "") -> Batch:

@@ -1,10 +1,12 @@
 """The pods that a workload of each kind asks for and does not have yet, as its controller would make them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, count, islice
 
 from dovetail.api.pods import Pod
 from dovetail.cli.manifests import Manifest
+from dovetail.cli.rollouts import rollout
 from dovetail.cli.workload_owners import HASH_LABEL, Batch, Known, label, nothing, phase
 from dovetail.cli.workload_parts import (
     Body,
@@ -47,12 +49,15 @@ def batch_of(known: Known, workload: Manifest) -> Batch:
 def _deployment(known: Known, workload: Manifest) -> Batch:
     """Its ReplicaSets count with it: the pods of all of them are its own."""
     template = template_of(workload.body)
-    sets = known.owned_by(workload, "ReplicaSet")
-    present = [pod for each in sets for pod in known.pods_of(each)]
-    present += known.pods_of_absent_sets(workload)
     wanted = number(workload.body, "spec", "replicas", default=1)
+    sets = known.owned_by(workload, "ReplicaSet")
+    newest = [each for each in sets if _same_template(each.body, template)]
+    if not newest and mapping(workload.body, "spec").get("paused") is True:
+        return nothing("paused")
+    # What is known only by its name counts as made from this template.
+    new = len(known.pods_of_absent_sets(workload)) + _count(known, newest)
+    made = rollout(workload.body, wanted, new, _count(known, sets) - _count(known, newest))
     hashed = template_hash(template)
-    newest = next((each for each in sets if _same_template(each.body, template)), None)
     body = owned(
         workload.body,
         "ReplicaSet",
@@ -60,8 +65,13 @@ def _deployment(known: Known, workload: Manifest) -> Batch:
         apiVersion="apps/v1",
         spec=workload.body["spec"],
     )
-    labels = {HASH_LABEL: hashed} if newest is None else {}
-    return _replicas(known, newest.body if newest else body, wanted - len(present), labels)
+    labels = {} if newest else {HASH_LABEL: hashed}
+    batch = _replicas(known, newest[0].body if newest else body, made.now, labels)
+    return replace(batch, later=made.later)
+
+
+def _count(known: Known, sets: Iterable[Manifest]) -> int:
+    return sum(len(known.pods_of(each)) for each in sets)
 
 
 def _same_template(replica_set: Body, template: Body) -> bool:

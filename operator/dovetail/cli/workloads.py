@@ -39,7 +39,7 @@ def expand(
     pods: dict[Key, Manifest] = {}
     claims: dict[Key, Manifest] = {}
     troubles: list[Trouble] = []
-    cut, silent, left = [], [], MOST_IN_ALL
+    cut, silent, later, left = [], [], [], MOST_IN_ALL
     for manifest in manifests.values():
         if manifest.kind == "Pod":
             pods[manifest.key] = manifest
@@ -61,9 +61,13 @@ def expand(
         left -= len(planned)
         if batch.why:
             silent.append(f"{manifest.title} ({batch.why})")
+        if batch.later:
+            later.append(f"{manifest.title} ({batch.later})")
         if len(planned) < batch.total:
             cut.append(f"{manifest.title} ({len(planned)} of {batch.total})")
-    return Expanded(tuple(pods.values()), tuple(claims.values()), tuple(troubles), tuple(_notes(cut, silent)))
+    return Expanded(
+        tuple(pods.values()), tuple(claims.values()), tuple(troubles), tuple(_notes(cut, silent, later))
+    )
 
 
 def _first(workload: Manifest, batch: Batch, most: int) -> Iterator[Manifest]:
@@ -75,10 +79,12 @@ def _first(workload: Manifest, batch: Batch, most: int) -> Iterator[Manifest]:
         yield Manifest(workload.origin, body["kind"], body)
 
 
-def _notes(cut: list[str], silent: list[str]) -> Iterator[str]:
+def _notes(cut: list[str], silent: list[str], later: list[str]) -> Iterator[str]:
     if cut:
         yield (
             f"at most {MOST_OF_ONE} pods of a workload, and {MOST_IN_ALL} in all, are planned: {listed(cut)}."
         )
     if silent:
         yield f"no pods are planned for {listed(silent)}."
+    if later:
+        yield f"pods that a rollout makes only once old pods have ended are not planned: {listed(later)}."
