@@ -66,7 +66,8 @@ def _tell(admitted: Admitted, manifest: Manifest, admission: Admission, *, lenie
     refusals = [*admission.faults] if lenient else [*admission.unknown, *admission.faults]
     admitted.troubles += [manifest.trouble(str(fault)) for fault in refusals]
     for fault in admission.unknown if lenient else ():
-        admitted.notes[f"{manifest.title}: {fault}."] = None
+        said = str(fault)
+        admitted.notes[f"{manifest.title}: {said if said.endswith('?') else f'{said}.'}"] = None
     for gate, name in admission.dropped:
         admitted.notes[f"{manifest.title}: {name} is left out, since {gate} is off."] = None
     if refusals:
