@@ -59,6 +59,7 @@ def dovetail(
 ) -> None:
     """Gives pods devices that belong together, and says why when it cannot.
 
-    Exit status of every command: 2 for a wrong command line, 130 when interrupted, 141 when nobody reads
-    the output any more, 74 when it cannot be written, 70 for a fault of Dovetail itself.
+    Exit status of every command: 2 for a wrong command line,
+    130 when interrupted, 141 when nobody reads the output any more,
+    74 when it cannot be written, 70 for a fault of Dovetail itself.
     """

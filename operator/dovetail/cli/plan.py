@@ -74,16 +74,20 @@ def plan(  # noqa: PLR0917 - typer passes options by name
 ) -> None:
     """Say what the operator would do with each pod that has no node yet, from manifests alone.
 
-    The pods that workloads ask for are planned with them: Deployments, ReplicaSets, StatefulSets, DaemonSets,
-    Jobs, CronJobs (one run), ReplicationControllers, JobSets and LeaderWorkerSets.
+    The pods that workloads ask for are planned with them: Deployments,
+    ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs (one run),
+    ReplicationControllers, JobSets and LeaderWorkerSets.
     An object of a later file replaces that of an earlier one.
 
-    Pods are served by priority, then age, then order in the input, each seeing what the earlier ones got.
+    Pods are served by priority, then age, then order in the input,
+    each seeing what the earlier ones got.
     Nodes that only slices name are assumed to exist and be usable.
 
-    Exit status: 2 with any problem in the input, else 1 with any pod that does not fit or cannot be served
-    as it is, or that waits for an attribute whose name is misspelt, else 0: that a pod waits for others
-    (their gate, their scheduler, a mapping) is no failure. 2 is also the status of a wrong command line.
+    Exit status: 2 with any problem in the input, else 1 with any pod that
+    does not fit or cannot be served as it is, or that waits for an attribute
+    whose name is misspelt, else 0: that a pod waits for others (their gate,
+    their scheduler, a mapping) is no failure. 2 is also the status of a
+    wrong command line.
     """
     features, idle = read_features(feature_gates)
     loaded = load(

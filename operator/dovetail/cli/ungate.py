@@ -19,7 +19,8 @@ def ungate(
     Stop the operator and delete the gate policy first: else new gates appear.
     Claims that only Dovetail can allocate stay pending; pods that run are not touched.
 
-    Exit status 0: no pod carries the gate any more, 1: a pod could not be ungated, or nothing was read.
+    Exit status 0: no pod carries the gate any more,
+    1: a pod could not be ungated, or nothing was read.
     """
     try:
         failures = asyncio.run(_ungate_all(dry_run=dry_run))
