@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from typer.testing import CliRunner, Result
 
 from dovetail.cli.app import app
@@ -41,15 +42,17 @@ async def test_a_dry_run_changes_nothing(bare: EmbeddedCluster) -> None:
     assert is_gated(bare.get("Pod", "a"))
 
 
-async def test_a_refusal_is_reported_and_the_others_go_on(bare: EmbeddedCluster) -> None:
+@pytest.mark.parametrize("status", [403, 409])
+async def test_a_refusal_is_reported_and_the_others_go_on(bare: EmbeddedCluster, status: int) -> None:
     """One pod cannot be patched: it is named, the other is ungated, and the exit code is 1."""
     bare.create(pod("a"))
     bare.create(pod("b"))
-    bare.faults.fail("PATCH", "pods", status=403)
+    bare.faults.fail("PATCH", "pods", status=status)
 
     said = await ungate()
 
     assert said.exit_code == 1
+    assert "1 pod ungated" in said.output
     assert len([body for body in bare.objects("Pod") if is_gated(body)]) == 1
 
 

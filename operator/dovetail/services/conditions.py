@@ -6,7 +6,7 @@ from typing import Any
 from dovetail.api.kinds import POD
 from dovetail.api.mappings import ALLOCATED_CONDITION
 from dovetail.cluster.pen import Pen
-from dovetail.errors import Conflict, NotFound
+from dovetail.errors import NotFound
 from dovetail.services.picture import Json, Key, Picture, key_of
 from dovetail.services.text import sentence
 from dovetail.services.waiting import Pacer
@@ -89,7 +89,7 @@ class Conditions:
         patch = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": {"conditions": [condition]}}
         try:
             body = await self._pen.merge_strategically(POD, *key_of(pod), patch, subresource="status")
-        except (NotFound, Conflict):
-            # The pod went, or another took its name: nobody is left to be told.
+        except NotFound:
+            # The pod went: nobody is left to be told.
             return
         self._picture.see(POD, body)

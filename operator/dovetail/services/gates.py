@@ -6,7 +6,7 @@ from typing import Any
 from dovetail.api.kinds import POD
 from dovetail.api.mappings import GATE
 from dovetail.cluster.pen import Pen
-from dovetail.errors import Conflict, NotFound
+from dovetail.errors import NotFound
 from dovetail.services.picture import Picture, key_of
 
 
@@ -16,14 +16,17 @@ def is_gated(pod: Mapping[str, Any]) -> bool:
 
 
 async def ungate(pen: Pen, pod: Mapping[str, Any], picture: Picture | None = None) -> bool:
-    """Take our gate from exactly this pod; False where it is gone or another took its name."""
+    """Take our gate from exactly this pod; False where it is gone.
+
+    Raises `Conflict` where somebody wrote at the same time, or another pod took its name.
+    """
     patch = {
         "metadata": {"uid": pod["metadata"]["uid"]},
         "spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]},
     }
     try:
         body = await pen.merge_strategically(POD, *key_of(pod), patch)
-    except (NotFound, Conflict):
+    except NotFound:
         return False
     if picture is not None:
         picture.see(POD, body)

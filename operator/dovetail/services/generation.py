@@ -162,8 +162,8 @@ class Generation:
         }
         try:
             answer = await self._pen.apply(POD, *key_of(pod), body, subresource="status")
-        except (NotFound, Conflict):
-            # The pod went, or another took its name: the claim goes with its owner.
+        except NotFound:
+            # The pod went: the claim goes with its owner.
             return
         self._picture.see(POD, answer)
 
