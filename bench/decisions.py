@@ -14,6 +14,7 @@ from dovetail.core.features import Features
 from dovetail.core.planner import PlanSettings, plan_pod
 from dovetail.core.world import World
 from dovetail.services.costs import Limits, Restraint, content_of_claims
+from dovetail.services.digests import Digests
 from tests.operator.worlds import claim, pairs, pod
 
 ROUNDS = 61
@@ -27,7 +28,7 @@ def main() -> int:
     options = argparse.ArgumentParser()
     options.add_argument("--decisions", type=int, default=50)
     count = options.parse_args().decisions
-    world, raw = World(Features()), pod(claim="mine")
+    world, raw, digests = World(Features()), pod(claim="mine"), Digests()
     raw["metadata"]["uid"] = "p"
     for body in (*pairs(8), claim("mine"), raw):
         world.put(body["kind"], body)
@@ -37,7 +38,7 @@ def main() -> int:
         return plan_pod(world, Pod.parse(raw), settings=settings, budget=Budget(LIMITS.steps))
 
     def limited() -> Decision:
-        content = content_of_claims(world, raw)
+        content = content_of_claims(world, raw, digests)
         restraint.rest(content)
         return restraint.decide(world, content, LIMITS, bare)
 

@@ -1,6 +1,5 @@
 """What decisions, answers and objects may cost, and what becomes of those that cost more."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from dovetail.core.decisions import Cut, Decision
 from dovetail.core.reasons import Reason
 from dovetail.core.world import World
 from dovetail.errors import TooCostly
+from dovetail.services.digests import Digests
 from dovetail.services.holdings import claim_names
 from dovetail.services.journal import Cost, Journal, content_of
 from dovetail.services.watchdog import Watchdog
@@ -113,7 +113,6 @@ class Restraint:
         self._watchdog.close()
 
 
-_written = json.JSONEncoder(sort_keys=True).encode
 _QUESTION = content_of("question")
 
 
@@ -128,15 +127,16 @@ def _hard(seconds: float) -> float:
     return seconds * 1.25 + 0.75
 
 
-def content_of_claims(world: World, pod: Mapping[str, Any]) -> bytes:
+def content_of_claims(world: World, pod: Mapping[str, Any], digests: Digests) -> bytes:
     """What the claims of a pod ask for, in its namespace: the same for equal claims, whatever their names."""
     namespace, names = str(pod["metadata"]["namespace"]), claim_names(pod)
     asked = []
     for entry in pod["spec"].get("resourceClaims") or ():
         claim = world.raw(CLAIM.name, namespace, names.get(entry["name"]) or "")
         template = world.raw(TEMPLATE.name, namespace, entry.get("resourceClaimTemplateName") or "")
-        asked.append(claim["spec"] if claim is not None else template["spec"].get("spec") if template else {})
-    return content_of(namespace, _written(asked))
+        known = digests.of(CLAIM.name, claim) if claim is not None else digests.of(TEMPLATE.name, template)
+        asked.append(known.hex())
+    return content_of(namespace, *asked)
 
 
 def content_of_object(kind: str, body: Mapping[str, Any]) -> bytes:

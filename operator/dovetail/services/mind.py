@@ -35,6 +35,7 @@ from dovetail.core.world import Effect, Problem, World
 from dovetail.errors import TooCostly
 from dovetail.services import claims
 from dovetail.services.costs import QUESTION_SECONDS, Limits, Restraint, content_of_claims, content_of_object
+from dovetail.services.digests import Digests
 from dovetail.services.holdings import claim_names
 from dovetail.services.picture import Change, Json, Key
 from dovetail.services.threads import WorkThread
@@ -111,6 +112,7 @@ class Mind:
         self._assumed: dict[Key, _Assumed] = {}
         self._thread = WorkThread("mind")
         self._restraint = restraint or Restraint()
+        self._digests = Digests()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._draining = False
         self._is_closed = False
@@ -294,7 +296,7 @@ class Mind:
         started, began = self._clock(), thread_time()
         # Before, not within: it changes the World, and is never broken off.
         settle(world)
-        content = content_of_claims(world, raw)
+        content = content_of_claims(world, raw, self._digests)
         if self._restraint.rest(content):
             return Verdict(Cut(Reason.COSTS_TOO_MUCH, LEFT_ALONE))
         try:

@@ -3,12 +3,13 @@
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 from dovetail.api.kinds import CLAIM, CLASS, POD
 from dovetail.services import claims
 from dovetail.services.consumers import Consumers
+from dovetail.services.digests import Digests
 from dovetail.services.holdings import claim_names, is_bound
+from dovetail.services.journal import content_of
 from dovetail.services.picture import Change, Json, Key, Picture
 from dovetail.services.release import is_done
 
@@ -35,9 +36,10 @@ class Suspects:
         self._picture = picture
         self._consumers = consumers
         self._clock = clock
-        self._kinds: dict[Key, str] = {}
-        self._by_kind: defaultdict[str, dict[Key, None]] = defaultdict(dict)
-        self._came: dict[str, float] = {}
+        self._digests = Digests()
+        self._kinds: dict[Key, bytes] = {}
+        self._by_kind: defaultdict[bytes, dict[Key, None]] = defaultdict(dict)
+        self._came: dict[bytes, float] = {}
         self._freed = float("-inf")
         self._resources: frozenset[str] = frozenset()
         self._last: float | None = None
@@ -79,8 +81,8 @@ class Suspects:
 
     def _judge(self, key: Key) -> None:
         pod = self._picture.find(POD, key)
-        kind = "" if pod is None else self._kind(key, pod)
-        known = self._kinds.get(key, "")
+        kind = b"" if pod is None else self._kind(key, pod)
+        known = self._kinds.get(key, b"")
         if kind == known:
             return
         self._last = self._clock()
@@ -94,17 +96,15 @@ class Suspects:
             self._by_kind[kind][key] = None
             self._came[kind] = self._last
 
-    def _kind(self, key: Key, pod: Json) -> str:
+    def _kind(self, key: Key, pod: Json) -> bytes:
         """What the pod may be given, and from which nodes; empty for a pod that is no suspect."""
         spec = pod["spec"]
         if spec.get("schedulingGates") or is_done(pod) or (is_bound(pod) and key not in self._kinds):
-            return ""
+            return b""
         wishes = [*self._wishes(pod), *self._extended(pod)]
-        affinity = (spec.get("affinity") or {}).get("nodeAffinity")
-        place = {"nodes": spec.get("nodeSelector"), "affinity": affinity}
-        return json.dumps([wishes, place], sort_keys=True) if wishes else ""
+        return content_of(self._digests.place(pod).hex(), *wishes) if wishes else b""
 
-    def _wishes(self, pod: Json) -> Iterator[Any]:
+    def _wishes(self, pod: Json) -> Iterator[str]:
         namespace = pod["metadata"]["namespace"]
         templates = {
             entry["name"]: entry.get("resourceClaimTemplateName")
@@ -113,11 +113,11 @@ class Suspects:
         for entry, name in claim_names(pod).items():
             claim = self._picture.find(CLAIM, (namespace, name)) if name else None
             if claim is None:
-                yield [namespace, templates[entry], name if not templates[entry] else None]
+                yield json.dumps([namespace, templates[entry], name if not templates[entry] else None])
             elif not claims.is_allocated(claim):
-                yield claim["spec"]
+                yield self._digests.of(CLAIM.name, claim).hex()
 
-    def _extended(self, pod: Json) -> Iterator[Any]:
+    def _extended(self, pod: Json) -> Iterator[str]:
         wanted = {name for name in _requests(pod) if name in self._resources or _is_implicit(name)}
         made = (pod.get("status") or {}).get("extendedResourceClaimStatus")
         if not wanted or (is_bound(pod) and made is None):
@@ -127,7 +127,7 @@ class Suspects:
             claim = self._picture.find(CLAIM, key)
             if claim is not None and claims.is_allocated(claim):
                 return
-        yield sorted(wanted)
+        yield json.dumps(sorted(wanted))
 
 
 def _owners(claim: Json | None) -> Iterator[Key]:
