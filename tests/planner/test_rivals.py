@@ -1,5 +1,6 @@
 """Which pods could be given a device that a claim of ours has (V-21)."""
 
+from time import process_time
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from tests.planner.worlds import (
 
 GPU, NIC = "gpu.example.com", "nic.example.com"
 MINE, SUSPECT = ("default", "mine"), ("default", "suspect")
+MOST_SECONDS = 1.0
 FENCE = {"key": "dovetail.dev/owned", "value": "gpus", "effect": "NoSchedule"}
 
 
@@ -174,3 +176,18 @@ def test_counters_spent_twice_are_noticed() -> None:
     world.put("ResourceClaim", claim("theirs", spec=plain(), status=allocated("n1", "dev-1")))
 
     assert is_overcommitted(world, MINE)
+
+
+def test_what_can_take_the_device_is_looked_for_in_a_bounded_number_of_steps() -> None:
+    """Hundreds of suspects with all the requests that a claim may have keep nobody waiting for an answer."""
+    parts = [{"name": f"p{index}", "deviceClassName": NIC} for index in range(8)]
+    wanted = {
+        "devices": {"requests": [{"name": f"r{index}", "firstAvailable": parts} for index in range(32)]}
+    }
+    world = world_with(wanted, device_class(NIC))
+    suspects = [f"suspect-{index}" for index in range(500)]
+    for name in suspects:
+        world.put("Pod", pod(name, gated=False, claims=[named("theirs")] * 8))
+    began = process_time()
+    assert first_rival(world, [MINE], [("default", name) for name in suspects]) is not None
+    assert process_time() - began < MOST_SECONDS

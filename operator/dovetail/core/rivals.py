@@ -16,7 +16,7 @@ from dovetail.core.budget import Budget, BudgetSpent
 from dovetail.core.cases import PodClaim, case_of
 from dovetail.core.decisions import ObjectKey
 from dovetail.core.extended import groups_of
-from dovetail.core.judging import refuse_labels
+from dovetail.core.judging import refuse_labels, weight_of
 from dovetail.core.labels import only_node
 from dovetail.core.pools import Pool
 from dovetail.core.published import OfferedDevice
@@ -26,7 +26,10 @@ from dovetail.core.values import DeviceKey
 from dovetail.core.world import World
 
 MOST_STEPS = 100_000
-"""Steps that the expressions of all suspects together may take."""
+"""Steps that looking at all suspects together may take, their expressions included."""
+
+_LOOK = 4
+"""What looking at a claim of a pod, or at a request, costs beside a step of an expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +71,35 @@ class _Judge:
         self._taints = {stake.key: tuple(_taints(world, stake, young_rules)) for stake in stakes}
 
     def is_rival(self, key: ObjectKey) -> bool:
-        """Whether a claim of the pod could take one of the devices on a node that the pod can use."""
+        """Whether a claim of the pod could take one of the devices on a node that the pod can use.
+
+        It may, where there is too much to look at.
+        """
         pod = self._world.pods.get(key)
         if pod is None or pod.is_done:
             return False
-        return any(
-            self._takes(part, stake)
-            for stake in self._stakes
-            if self._may_use(pod, stake.node)
-            for spec in self._wanted(pod, stake.node)
-            for part in parts_of(spec)
-        )
+        try:
+            return any(
+                self._takes(part, stake)
+                for stake in self._stakes
+                if self._may_use(pod, stake.node)
+                for spec in self._wanted(pod, stake.node)
+                for part in parts_of(spec)
+            )
+        except BudgetSpent:
+            return True
 
     def _may_use(self, pod: Pod, node: str | None) -> bool:
         state = self._world.nodes.find(node) if node is not None else None
         footprint = self._world.footprints.get(pod.key)
-        return state is None or footprint is None or refuse_labels(state, footprint.shape) is None
+        if state is None or footprint is None:
+            return True
+        self._budget.spend(weight_of(footprint))
+        return refuse_labels(state, footprint.shape) is None
 
     def _wanted(self, pod: Pod, node: str | None) -> Iterator[ResourceClaimSpec]:
         """What kube-scheduler would allocate for the pod: claims, made or not, and extended resources."""
+        self._budget.spend(_LOOK * (1 + len(pod.spec.resource_claims)))
         for each in case_of(self._world, pod).claims:
             spec = _spec_of(self._world, each)
             if not each.is_allocated and spec is not None and (each.whose.shared or not each.whose.ours):
@@ -100,6 +113,7 @@ class _Judge:
 
     def _takes(self, part: Part, stake: _Stake) -> bool:
         """Class, selectors and tolerations let the device through; an expression that fails does not."""
+        self._budget.spend(_LOOK + len(part.tolerations))
         if isinstance(part, ExactDeviceRequest) and part.admin_access:
             return False
         device_class = self._world.inventory.classes.get(part.device_class_name)
@@ -108,16 +122,13 @@ class _Judge:
         return all(self._selected(selector, stake) for selector in selectors_for(device_class, part))
 
     def _selected(self, selector: DeviceSelector, stake: _Stake) -> bool:
-        """A selector of a kind that is not known may take anything, and so may one that costs too much."""
+        """A selector of a kind that is not known may take anything."""
         if selector.cel is None:
             return True
-        try:
-            program = self._expressions.selector(selector.cel.expression)
-            if isinstance(program, str):
-                return False
-            return self._world.inventory.memory.matches(program, stake.device.view, self._budget) is True
-        except BudgetSpent:
-            return True
+        program = self._expressions.selector(selector.cel.expression)
+        if isinstance(program, str):
+            return False
+        return self._world.inventory.memory.matches(program, stake.device.view, self._budget) is True
 
 
 def _spec_of(world: World, claim: PodClaim) -> ResourceClaimSpec | None:
