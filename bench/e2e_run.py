@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench.e2e_arms import Arm
-from bench.processes import cpu_seconds, resident_mib
 from e2e.harness import ApiError, Cluster, HarnessError, NotSeen, Object, Operator, gather_limited, objects
+from e2e.harness.usage import cpu_seconds, memory_mib
 
 CREATED_AT_A_TIME = 32
 START_SECONDS = 90
@@ -78,7 +78,7 @@ async def measure(arm: Arm, cluster: Cluster, nodes: int, pods: int, operator: O
         p50_seconds=percentile(waited, 50),
         p99_seconds=percentile(waited, 99),
         cpu_ms_per_pod={name: 1000 * seconds / pods for name, seconds in spent.items()},
-        operator_mib=resident_mib(operator.program.pid) if operator else None,
+        operator_mib=memory_mib(operator.program.pid) if operator else None,
     )
     await empty(cluster, namespace)
     return run

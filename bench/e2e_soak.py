@@ -9,8 +9,8 @@ from statistics import linear_regression
 
 from bench.e2e_arms import DOVETAIL
 from bench.e2e_run import measure
-from bench.processes import cpu_seconds, resident_mib
 from e2e.harness import Cluster, Operator
+from e2e.harness.usage import cpu_seconds, memory_mib
 
 SETTLE_SECONDS = 5
 WAVE = 500
@@ -59,6 +59,6 @@ async def soak(cluster: Cluster, operator: Operator, nodes: int, pods: int) -> S
     for _ in range(max(1, pods // WAVE)):
         run = await measure(DOVETAIL, cluster, nodes, min(WAVE, pods), operator)
         await asyncio.sleep(SETTLE_SECONDS)
-        mib.append(resident_mib(operator.program.pid))
+        mib.append(memory_mib(operator.program.pid))
         cpu.append(run.cpu_ms_per_pod["operator"])
     return Soak(len(mib) * min(WAVE, pods), min(WAVE, pods), tuple(mib), tuple(cpu))

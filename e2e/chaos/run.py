@@ -90,7 +90,7 @@ class Run:
         )
         self.verdict.account = account
         self.verdict.audits = self._judge.audits
-        self.verdict.megabytes = self._stage.most_memory
+        self.verdict.megabytes = round(self._stage.most_memory)
         self.verdict.ran = len(self._judge.ran)
         self.verdict.wrong += self._judge.wrong
         if not account.holds:

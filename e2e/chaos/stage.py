@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -17,6 +15,7 @@ from e2e.chaos import attacks, world
 from e2e.chaos.attacks import Attack
 from e2e.chaos.script import NODES, REPLICAS, Action, Shape, Step
 from e2e.harness import ApiError, Cluster, FaultProxy, Object, Operator, ProgramEnded, objects
+from e2e.harness.usage import memory_mib
 from e2e.tests.claims import GPU
 
 SETTINGS: dict[str, Any] = {
@@ -57,7 +56,7 @@ class Stage:
         self.operators: dict[str, Operator] = {}
         self.absent: dict[tuple[str, str], float] = {}
         self.interruptions = 0
-        self.most_memory = 0
+        self.most_memory = 0.0
         """The most megabytes that all processes of an operator took together."""
         self._attackers: list[str] = []
         self._generations: defaultdict[str, int] = defaultdict(lambda: 1)
@@ -156,7 +155,7 @@ class Stage:
         while True:
             for operator in self.operators.values():
                 if operator.program.running:
-                    self.most_memory = max(self.most_memory, memory_of_group(operator.program.pid))
+                    self.most_memory = max(self.most_memory, memory_mib(operator.program.pid))
             await asyncio.sleep(MEMORY_PAUSE_SECONDS)
 
     @property
@@ -164,7 +163,7 @@ class Stage:
         """A sentence where an operator took more memory than it may."""
         if self.most_memory <= MOST_MEGABYTES:
             return []
-        return [f"an operator took {self.most_memory} MB of {MOST_MEGABYTES} MB allowed"]
+        return [f"an operator took {self.most_memory:.0f} MB of {MOST_MEGABYTES} MB allowed"]
 
     async def _attack(self, step: Step) -> None:
         self._attackers.append(step.subject)
@@ -274,17 +273,6 @@ class Stage:
 
     async def _calm(self, _: Step) -> None:
         self.proxy.clear()
-
-
-def memory_of_group(leader: int) -> int:
-    """Megabytes that are resident in all processes of a group together."""
-    pages = 0
-    for place in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            # Behind the name, which may hold blanks: state, parent, group.
-            if int((place / "stat").read_text().rpartition(")")[2].split()[2]) == leader:
-                pages += int((place / "statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") // 2**20
 
 
 def _is_fenced(ownership: Object) -> bool:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from e2e.harness.errors import NotSeen, ProgramEnded
+from e2e.harness.usage import processes_of
 
 # Asks Linux to kill the program when its parent dies (PR_SET_PDEATHSIG is 1), then becomes the program;
 # a parent that died before that is noticed.
@@ -112,17 +113,25 @@ class Program:
         self.signal(signal.SIGCONT)
 
     async def kill(self) -> None:
-        """End the program at once (SIGKILL) and wait until it is gone."""
+        """End the program at once (SIGKILL) and wait until it is gone, with all its children."""
         self.signal(signal.SIGKILL)
         await self.ended(within=10)
+        deadline = time.monotonic() + 10
+        while self._process is not None and processes_of(self._process.pid):
+            if time.monotonic() > deadline:
+                raise NotSeen(f"end of the children of {self.name}", 10, "still running")
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def stop(self, *, within: float = 10) -> float:
-        """Ask the program to end (SIGTERM); return the seconds it took.
+        """Ask the program, and none of its children, to end (SIGTERM); return the seconds it took.
+
+        It is up to the program to pass the signal on, as it is in a container.
 
         After `within` seconds it is killed and `NotSeen` raised.
         """
         start = time.monotonic()
-        self.signal(signal.SIGTERM)
+        if self._process is not None and self.running:
+            self._process.send_signal(signal.SIGTERM)
         try:
             await self.ended(within=within)
         except NotSeen:

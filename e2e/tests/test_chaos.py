@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable
 from random import Random
@@ -15,7 +14,6 @@ from e2e.chaos.attacks import Attack
 from e2e.chaos.ledger import MOST_WRITES_A_MINUTE, allowance, busiest_minute
 from e2e.chaos.run import Run
 from e2e.chaos.script import NODES, SHARED_CLAIMS, Action, Shape, write_script
-from e2e.chaos.stage import memory_of_group
 from e2e.harness import OPERATOR_USER, Cluster, Object, Write
 from e2e.tests.claims import GPU, NIC
 
@@ -65,14 +63,6 @@ def test_every_kind_of_disturbance_happens_within_two_minutes() -> None:
     assert {step.shape for step in script} - {None} == set(Shape)
     assert {step.attack for step in script} - {None} == set(Attack)
     assert {step.is_gated for step in script if step.attack} == {True, False}
-
-
-def test_the_memory_of_a_whole_group_is_counted() -> None:
-    """That of this process and its children, which share a group."""
-    mine = memory_of_group(os.getpgrp())
-
-    assert mine > 10
-    assert memory_of_group(-1) == 0
 
 
 def claim(name: str, driver: str, node: str, device: str) -> Object:

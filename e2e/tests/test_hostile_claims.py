@@ -9,10 +9,11 @@ import pytest
 
 from e2e.chaos import attacks, world
 from e2e.chaos.attacks import Attack
-from e2e.chaos.stage import MOST_MEGABYTES, memory_of_group
+from e2e.chaos.stage import MOST_MEGABYTES
 from e2e.harness import objects
 from e2e.harness.cluster import Cluster
 from e2e.harness.kube import running
+from e2e.harness.usage import memory_mib
 from e2e.tests.claims import gpu_slice, nic_slice, pair, waits
 
 DEEP = 5000
@@ -82,4 +83,4 @@ async def test_a_pod_runs_beside_every_attack(cluster: Cluster) -> None:
     await cluster.kube.wait_all(
         "Pod", lambda pods: len(pods) == len(names) and all(map(told, pods)), tenant, within=120
     )
-    assert memory_of_group(operator.program.pid) < MOST_MEGABYTES
+    assert memory_mib(operator.program.pid) < MOST_MEGABYTES

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -38,6 +39,13 @@ class Process:
                 if entry["event"] == name:
                     return entry
         raise AssertionError(f"{name} was not logged: {self.lines}")
+
+    def freeze(self) -> None:
+        """Stop all that it consists of (SIGSTOP): a process that works, and its parent, which watches."""
+        parent = self.process.pid
+        children = Path(f"/proc/{parent}/task/{parent}/children")
+        for pid in (parent, *map(int, children.read_text().split() if children.exists() else ())):
+            os.kill(pid, signal.SIGSTOP)
 
     async def stop(self) -> tuple[int, float]:
         """Ask it to end; the answer is the exit code and how many seconds that took."""

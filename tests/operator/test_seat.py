@@ -174,7 +174,7 @@ async def test_a_frozen_predecessor_is_not_doubled(
     monkeypatch.setitem(QUICK, "DOVETAIL_LEASE_SECONDS", "60")
     async with started(*RUN) as first:
         held = bare.get("Lease", "dovetail", "kube-system")
-        first.process.send_signal(signal.SIGSTOP)
+        first.freeze()
         async with started(*RUN) as second:
             assert "lease_inherited" not in [line["event"] for line in second.lines]
             assert bare.get("Lease", "dovetail", "kube-system") == held
