@@ -124,3 +124,15 @@ def test_the_decision_names_what_kube_scheduler_chooses_itself() -> None:
 
     assert isinstance(decision, Place)
     assert decision.extended == (RESOURCE,)
+
+
+def test_pods_that_cannot_be_served_cost_decisions_nothing() -> None:
+    """What was tried in vain is not tried again at every decision, only when the pod changes."""
+    world = placed_first(count=3)
+    settle(world)
+
+    assert not world.extended_holds
+    assert not world.extended_due
+    world.put("Pod", asking("first", 2))
+    settle(world)
+    assert world.extended_holds

@@ -20,11 +20,15 @@ STEPS = 20_000
 
 
 def settle(world: World) -> None:
-    """Hold, and let go, what pods with a node by their claims ask for besides; quick where nobody asks."""
+    """Hold, and let go, what pods with devices on a node ask for besides; quick where nobody asks.
+
+    Each pod is tried once: one for which there is nothing left is tried again when it or its claims change.
+    """
     for key in tuple(world.extended_holds):
         if _node_of(world, key) != world.extended_holds[key].node:
             let_go(world, key)
-    for key in tuple(world.extended_askers):
+    due, world.extended_due = world.extended_due, {}
+    for key in due:
         node = _node_of(world, key)
         if node and key not in world.extended_holds:
             _hold(world, key, node)

@@ -67,8 +67,8 @@ class World:
         self.attribute_names = AttributeNames()
         self.class_of_resource: dict[str, str] = {}
         self.footprints: dict[ObjectKey, Footprint] = {}
-        self.extended_askers: dict[ObjectKey, None] = {}
-        """The pods without a node that ask for resources which devices may serve."""
+        self.extended_due: dict[ObjectKey, None] = {}
+        """The pods that have got devices on a node, and ask for resources that others there may serve."""
         self.extended_holds: dict[ObjectKey, ExtendedHold] = {}
         """Devices that kube-scheduler is about to give pods for such resources: see `extended_holds`."""
         self.avoiders: dict[ObjectKey, None] = {}
@@ -163,13 +163,10 @@ class World:
         self.pods[pod.key] = pod
         self._references.add_pod(pod)
         footprint = self.footprints[pod.key] = self._charged(footprint)
-        self.extended_askers.pop(pod.key, None)
-        if asks_for_extended(footprint):
-            self.extended_askers[pod.key] = None
         if has_anti_affinity(pod):
             self.avoiders[pod.key] = None
         had = self.nodes.home_of(pod.key)
-        self.nodes.put_pod(footprint, self._home(pod))
+        self._settle_pod(footprint, self._home(pod))
         if had is not None and had != self.nodes.home_of(pod.key):
             return Effect.EVERYONE
         if before is not None and same(before, pod):
@@ -264,7 +261,7 @@ class World:
     def _drop_pod(self, key: ObjectKey) -> Effect | None:
         pod = self.pods.pop(key, None)
         self.footprints.pop(key, None)
-        self.extended_askers.pop(key, None)
+        self.extended_due.pop(key, None)
         self.avoiders.pop(key, None)
         if pod is None:
             return None
@@ -338,7 +335,14 @@ class World:
         for pod in self._references.consumers_of(key):
             if self.features.node_allocatable_resources:
                 self.footprints[pod.key] = self._charged(footprint_of(pod))
-            self.nodes.put_pod(self.footprints[pod.key], self._home(pod))
+            self._settle_pod(self.footprints[pod.key], self._home(pod))
+
+    def _settle_pod(self, footprint: Footprint, home: Home | None) -> None:
+        self.nodes.put_pod(footprint, home)
+        if home is not None and home.hold is Hold.DEVICES and asks_for_extended(footprint):
+            self.extended_due[footprint.key] = None
+        else:
+            self.extended_due.pop(footprint.key, None)
 
     def _charged(self, footprint: Footprint) -> Footprint:
         """The footprint with what the devices that the pod has take of its node."""
