@@ -1,10 +1,14 @@
 """Pods that need, avoid or are avoided by other pods are placed as kube-scheduler's InterPodAffinity says."""
 
+from itertools import count
 from typing import Any
 
 import pytest
 
+from dovetail.core.budget import Budget, BudgetSpent
+from dovetail.core.candidates import Party, candidates_for
 from dovetail.core.node_refusals import NodeCause
+from dovetail.core.world import World
 from tests.nodes.asking import cause, usable
 from tests.planner.worlds import HOSTNAME, Body, node, pod, world_of
 
@@ -149,3 +153,58 @@ def test_preferences_decide_nothing() -> None:
     """Only required terms do."""
     preferred = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}
     assert usable(world_of(*ZONES, running("w", "a1"), pod(affinity=preferred))) == ("a1", "a2", "b1")
+
+
+def crowd(size: int) -> list[Body]:
+    """Pods on b1 that each have hundreds of terms about pods of all namespaces."""
+    terms = [term({"matchLabels": {"app": f"other-{index}"}}, namespaceSelector={}) for index in range(300)]
+    return [
+        pod(f"p{index}", gated=False, nodeName="b1", affinity=away(*terms, term(namespaceSelector={})))
+        for index in range(size)
+    ]
+
+
+def is_decided(world: World, looks: int) -> bool:
+    """Whether the nodes are known before the clock was looked at more often than that."""
+    ticks = count()
+    try:
+        budget = Budget(1_000_000, is_over=lambda: next(ticks) >= looks)
+        return candidates_for(world, Party((world.footprints["default", "pod"],), budget=budget)) is not None
+    except BudgetSpent:
+        return False
+
+
+def test_others_with_many_terms_are_looked_at_once() -> None:
+    """A decision that was cut meanwhile goes on where it stopped, and the next ones take no time for it."""
+    world = world_of(*ZONES, *crowd(8), pod(metadata={"labels": {"app": "web", "own": "x"}}))
+    assert [is_decided(world, looks=3) for _ in range(4)] == [False, False, True, True]
+    world.put("Pod", pod(metadata={"labels": {"app": "web", "own": "y"}}))
+    world.put("Pod", crowd(1)[0] | {"status": {"phase": "Running"}})
+    assert is_decided(world, looks=0)
+
+
+def test_what_avoids_a_pod_follows_the_labels_that_terms_read() -> None:
+    """Another pod, other labels, a namespace with other labels and a changed avoider are judged anew."""
+    world = world_of(*ZONES, *crowd(1), pod(metadata={"labels": {"app": "web"}}))
+    assert usable(world) == ("a1", "a2")
+    world.put("Pod", pod(metadata={"labels": {"app": "db"}}))
+    assert usable(world) == ("a1", "a2", "b1")
+    world.put("Pod", pod(metadata={"labels": {"app": "other-7"}}))
+    assert usable(world) == ("a1", "a2")
+    world.put("Pod", crowd(1)[0] | {"metadata": {"name": "p0", "namespace": "default", "uid": "anew"}})
+    assert usable(world) == ("a1", "a2")
+    world.drop("Pod", "default", "p0")
+    assert usable(world) == ("a1", "a2", "b1")
+
+
+def test_terms_by_namespace_follow_its_labels() -> None:
+    """A namespace that gets the label comes under the term."""
+    only = term(namespaceSelector={"matchLabels": {"team": "x"}})
+    world = world_of(
+        *ZONES,
+        pod("p", gated=False, nodeName="b1", affinity=away(only)),
+        pod(metadata={"labels": {"app": "web"}}),
+    )
+    assert usable(world) == ("a1", "a2", "b1")
+    world.put("Namespace", {"kind": "Namespace", "metadata": {"name": "default", "labels": {"team": "x"}}})
+    assert usable(world) == ("a1", "a2")

@@ -4,7 +4,7 @@ A pod may need others in its domain, avoid others, or be avoided by others that 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 """The label that every namespace has."""
+
+KINDS_KEPT = 16
+"""Of how many kinds of pods an avoider remembers what its terms say; kinds differ in what the terms read."""
 
 Domain = tuple[str, str]
 """A label of nodes and its value."""
@@ -46,6 +49,34 @@ class _Term:
         return here and labels_match(self.selector, pod.metadata.labels)
 
 
+class Avoider:
+    """A pod that keeps others away from where it is: what its terms say of pods is looked up once.
+
+    Its author decides how many terms there are, and everybody else's pods are held against them.
+    """
+
+    def __init__(self, pod: Pod) -> None:
+        self._terms = _terms(pod, _away(pod))
+        self._weight = 1 + sum(map(_weight, self._terms))
+        self._reads = frozenset(key for term in self._terms for key in _read_by(term.selector))
+        self._known: dict[Hashable, frozenset[str]] = {}
+
+    def topology_keys(self, pod: Pod, namespaces: Mapping[str, Labels], budget: Budget) -> frozenset[str]:
+        """The topology keys of the terms that are about a pod. Raises `BudgetSpent`."""
+        namespace = pod.metadata.namespace
+        its_labels = namespaces.get(namespace, {NAMESPACE_NAME: namespace})
+        read = [(key, value) for key, value in pod.metadata.labels.items() if key in self._reads]
+        kind = (namespace, frozenset(its_labels.items()), frozenset(read))
+        known = self._known.get(kind)
+        if known is None:
+            budget.look(self._weight)
+            known = frozenset(t.topology_key for t in self._terms if t.matches(pod, namespaces))
+            if len(self._known) >= KINDS_KEPT:
+                self._known.clear()
+            self._known[kind] = known
+        return known
+
+
 @dataclass(frozen=True, slots=True)
 class AffinityFilter:
     """How many pods of each kind every domain has."""
@@ -54,7 +85,7 @@ class AffinityFilter:
     away: tuple[_Term, ...]
     near_counts: Mapping[Domain, int]
     away_counts: Mapping[Domain, int]
-    avoiding: Mapping[Domain, int]
+    avoiding: Collection[Domain]
     is_first: bool
     """Nobody matches all the terms yet, and the pod itself does: it may open a domain."""
 
@@ -65,7 +96,7 @@ class AffinityFilter:
         for term in self.away:
             if self.away_counts.get((term.topology_key, state.labels.get(term.topology_key, "")), 0):
                 return NodeRefusal(NodeCause.POD_ANTI_AFFINITY)
-        if any(self.avoiding.get(domain, 0) for domain in state.labels.items()):
+        if self.avoiding and any(domain in self.avoiding for domain in state.labels.items()):
             return NodeRefusal(NodeCause.AVOIDED_BY_POD)
         return None
 
@@ -98,9 +129,14 @@ def affinity_filter(world: "World", footprint: Footprint, budget: Budget) -> Aff
     )
 
 
-def has_anti_affinity(pod: Pod) -> bool:
-    """The pod keeps others away from where it is."""
-    return _away(pod) is not None
+def avoider_of(pod: Pod) -> Avoider | None:
+    """What keeps others away from where the pod is, if anything does."""
+    return Avoider(pod) if _away(pod) is not None else None
+
+
+def avoids_the_same(one: Pod, other: Pod) -> bool:
+    """What keeps others away from two versions of a pod is the same."""
+    return one.metadata.labels == other.metadata.labels and one.spec.affinity == other.spec.affinity
 
 
 def _near(pod: Pod) -> PodAffinity | None:
@@ -158,20 +194,17 @@ def _namespaces(world: "World") -> dict[str, Labels]:
 
 def _avoiding(
     world: "World", footprint: Footprint, namespaces: Mapping[str, Labels], budget: Budget
-) -> Counter[Domain]:
+) -> set[Domain]:
     """The domains that pods with a term about this one keep free of it."""
-    found: Counter[Domain] = Counter()
-    for key in world.avoiders:
+    found: set[Domain] = set()
+    for key, avoider in world.avoiders.items():
         home = world.nodes.home_of(key)
         state = world.nodes.find(home.node) if home is not None else None
         if state is None or key == footprint.key:
             continue
-        pod = world.pods[key]
-        budget.look(1 + sum(map(_weight, _away_terms(pod))))
-        for term in _terms(pod, _away(pod)):
-            value = state.labels.get(term.topology_key)
-            if value is not None and term.matches(footprint.pod, namespaces):
-                found[term.topology_key, value] += 1
+        budget.look()
+        about = avoider.topology_keys(footprint.pod, namespaces, budget)
+        found.update(domain for domain in state.labels.items() if domain[0] in about)
     return found
 
 
@@ -207,15 +240,24 @@ def _counts_of_each(
     return found
 
 
-def _away_terms(pod: Pod) -> Sequence[PodAffinityTerm]:
-    affinity = _away(pod)
-    return affinity.required if affinity else ()
-
-
-def _weight(term: "_Term | PodAffinityTerm") -> int:
+def _weight(term: _Term) -> int:
     """How much there is to look at in a term."""
-    selector = term.selector if isinstance(term, _Term) else term.label_selector
-    return 1 + (len(selector.match_expressions) + len(selector.match_labels) if selector else 0)
+    named = 1 + len(term.namespaces) // 16
+    return named + sum(map(_size, (term.selector, term.namespace_selector)))
+
+
+def _size(selector: LabelSelector | None) -> int:
+    if selector is None:
+        return 0
+    expressions = selector.match_expressions
+    return len(selector.match_labels) + sum(1 + len(each.values) // 16 for each in expressions)
+
+
+def _read_by(selector: LabelSelector | None) -> Iterator[str]:
+    """The labels that a selector looks at."""
+    if selector is not None:
+        yield from selector.match_labels
+        yield from (each.key for each in selector.match_expressions)
 
 
 def _domains(state: NodeState, terms: Iterable[_Term]) -> Iterator[Domain]:

@@ -13,7 +13,7 @@ from dovetail.api.placement import (
 )
 from dovetail.api.pods import Pod
 from dovetail.api.slices import DeviceTaintRule, ResourceSlice
-from dovetail.core.affinity import has_anti_affinity
+from dovetail.core.affinity import Avoider, avoider_of, avoids_the_same
 from dovetail.core.attributes import Mappings
 from dovetail.core.changes import Change, Effect, Problem, key_in, parsed_as, same
 from dovetail.core.decisions import ObjectKey
@@ -71,7 +71,7 @@ class World:
         """The pods that have got devices on a node, and ask for resources that others there may serve."""
         self.extended_holds: dict[ObjectKey, ExtendedHold] = {}
         """Devices that kube-scheduler is about to give pods for such resources: see `extended_holds`."""
-        self.avoiders: dict[ObjectKey, None] = {}
+        self.avoiders: dict[ObjectKey, Avoider] = {}
         """The pods with required anti-affinity, which speaks against others wherever they are."""
         self._raw: dict[tuple[str, ObjectKey], Mapping[str, Any]] = {}
         self._unreadable_claims: dict[ObjectKey, ResourceClaim] = {}
@@ -163,8 +163,8 @@ class World:
         self.pods[pod.key] = pod
         self._references.add_pod(pod)
         footprint = self.footprints[pod.key] = self._charged(footprint)
-        if has_anti_affinity(pod):
-            self.avoiders[pod.key] = None
+        if before is None or not avoids_the_same(before, pod):
+            self._note_avoider(pod)
         had = self.nodes.home_of(pod.key)
         self._settle_pod(footprint, self._home(pod))
         if had is not None and had != self.nodes.home_of(pod.key):
@@ -172,6 +172,11 @@ class World:
         if before is not None and same(before, pod):
             return None
         return Effect.CONSUMERS if _shares(pod) else Effect.POD
+
+    def _note_avoider(self, pod: Pod) -> None:
+        self.avoiders.pop(pod.key, None)
+        if avoider := avoider_of(pod):
+            self.avoiders[pod.key] = avoider
 
     def _put_claim(self, claim: ResourceClaim) -> Effect | None:
         before = self.claims.get(claim.key)
