@@ -6,6 +6,7 @@ A pod may need others in its domain, avoid others, or be avoided by others that 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dovetail.api.placement import Namespace
@@ -56,10 +57,20 @@ class Avoider:
     """
 
     def __init__(self, pod: Pod) -> None:
-        self._terms = _terms(pod, _away(pod))
-        self._weight = 1 + sum(map(_weight, self._terms))
-        self._reads = frozenset(key for term in self._terms for key in _read_by(term.selector))
+        self._pod = pod
         self._known: dict[Hashable, frozenset[str]] = {}
+
+    @cached_property
+    def _terms(self) -> tuple[_Term, ...]:
+        return _terms(self._pod, _away(self._pod))
+
+    @cached_property
+    def _weight(self) -> int:
+        return 1 + sum(map(_weight, self._terms))
+
+    @cached_property
+    def _reads(self) -> frozenset[str]:
+        return frozenset(key for term in self._terms for key in _read_by(term.selector))
 
     def topology_keys(self, pod: Pod, namespaces: Mapping[str, Labels], budget: Budget) -> frozenset[str]:
         """The topology keys of the terms that are about a pod. Raises `BudgetSpent`."""
