@@ -1,14 +1,17 @@
 """Which claims a pod uses, and which pods use a claim: names, generated claims, owners (G5, G6, G20)."""
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dovetail.api.claims import EXTENDED_RESOURCE_CLAIM, POD_CLAIM_NAME, ResourceClaim, ResourceClaimTemplate
-from dovetail.api.pods import Pod, PodResourceClaim
+from dovetail.api.pods import Pod, PodResourceClaim, PodResourceClaimStatus
 from dovetail.core.decisions import ObjectKey
 
 POD_GROUP = "PodGroup"
+
+Recorded = Mapping[str, PodResourceClaimStatus]
+"""What a pod's status says, by entry."""
 
 
 class State(enum.Enum):
@@ -51,6 +54,17 @@ def is_of_pod_group(claim: ResourceClaim) -> bool:
     return owner is not None and owner.kind == POD_GROUP
 
 
+def bears_on_pods(before: ResourceClaim | None, after: ResourceClaim | None) -> bool:
+    """Whether a change of a claim can change on which node its pods count, and with what.
+
+    Thousands of entries may name a claim: they are not gone through for what concerns none of them.
+    """
+    if before is not None and after is not None and _standing(before) == _standing(after):
+        return False
+    claims = (claim for claim in (before, after) if claim is not None)
+    return any(claim.status.allocation is not None or _made_for(claim) is not None for claim in claims)
+
+
 class References:
     """Pods and claims as they refer to each other, over tables that somebody else keeps."""
 
@@ -65,7 +79,8 @@ class References:
         self._claims = claims
         self._templates = templates
         self._unreadable = unreadable
-        self._made_for: dict[str, dict[ObjectKey, str]] = {}
+        self._made_for: dict[str, dict[str, dict[ObjectKey, None]]] = {}
+        """The claims that were made for a pod, by its UID and the entry."""
         self._named_by: dict[ObjectKey, dict[ObjectKey, None]] = {}
         self._pods_by_uid: dict[str, ObjectKey] = {}
 
@@ -89,19 +104,24 @@ class References:
         """A claim is in the table."""
         if made := _made_for(claim):
             uid, entry = made
-            self._made_for.setdefault(uid, {})[claim.key] = entry
+            self._made_for.setdefault(uid, {}).setdefault(entry, {})[claim.key] = None
 
     def remove_claim(self, claim: ResourceClaim) -> None:
         """A claim left the table."""
         if made := _made_for(claim):
-            known = self._made_for.get(made[0], {})
+            uid, entry = made
+            entries = self._made_for.get(uid, {})
+            known = entries.get(entry, {})
             known.pop(claim.key, None)
             if not known:
-                self._made_for.pop(made[0], None)
+                entries.pop(entry, None)
+            if not entries:
+                self._made_for.pop(uid, None)
 
     def entries_of(self, pod: Pod) -> tuple[Entry, ...]:
         """The pod's entries, in its order, each with what became of it."""
-        return tuple(self._entry(pod, entry) for entry in pod.spec.resource_claims)
+        recorded = _recorded(pod)
+        return tuple(self._entry(pod, entry, recorded) for entry in pod.spec.resource_claims)
 
     def consumers_of(self, key: ObjectKey) -> tuple[Pod, ...]:
         """The pods that use the claim and are not done, in the order in which they were first seen."""
@@ -115,24 +135,51 @@ class References:
 
     def made_claims(self, pod: Pod, entry: str) -> tuple[ObjectKey, ...]:
         """The claims that were made for one entry of the pod, by name; kube-controller-manager adopts any."""
-        made = self._made_for.get(pod.metadata.uid, {})
-        namespace = pod.metadata.namespace
-        return tuple(sorted(key for key, name in made.items() if name == entry and key[0] == namespace))
+        made = self._made_for.get(pod.metadata.uid, {}).get(entry, {})
+        return tuple(sorted(key for key in made if key[0] == pod.metadata.namespace))
+
+    def found_claims(self, pod: Pod) -> Iterator[ResourceClaim]:
+        """The pod's claims that exist and can be read, in the order of its entries; each entry is cheap."""
+        recorded, namespace, seen = _recorded(pod), pod.metadata.namespace, set[str]()
+        for entry in pod.spec.resource_claims:
+            name = entry.resource_claim_name
+            if name is not None:
+                key: ObjectKey | None = (namespace, name)
+                if name in seen:
+                    continue
+                seen.add(name)
+            else:
+                key = self._entry(pod, entry, recorded).key
+            claim = self._claims.get(key) if key is not None else None
+            if claim is not None:
+                yield claim
 
     def _uses(self, pod: Pod, key: ObjectKey) -> bool:
-        return any(entry.key == key for entry in self.entries_of(pod))
+        """Whether an entry of the pod stands for the claim; only those that can are looked at."""
+        recorded = _recorded(pod)
+        claim = self._claims.get(key)
+        made = _made_for(claim) if claim is not None else None
+        possible = {name for name, status in recorded.items() if status.resource_claim_name == key[1]}
+        possible |= {made[1]} if made is not None else set()
+        return any(
+            self._entry(pod, entry, recorded).key == key
+            for entry in pod.spec.resource_claims
+            if entry.resource_claim_name == key[1] or entry.name in possible
+        )
 
-    def _entry(self, pod: Pod, entry: PodResourceClaim) -> Entry:
+    def _entry(self, pod: Pod, entry: PodResourceClaim, recorded: Recorded) -> Entry:
         namespace = pod.metadata.namespace
         if entry.resource_claim_name is not None:
             key = (namespace, entry.resource_claim_name)
             return Entry(entry.name, self._state(key, State.NO_CLAIM), key)
         if entry.resource_claim_template_name is None:
             return Entry(entry.name, State.UNSUPPORTED)
-        return self._generated(pod, entry.name, (namespace, entry.resource_claim_template_name))
+        template = (namespace, entry.resource_claim_template_name)
+        return self._generated(pod, entry.name, template, recorded.get(entry.name))
 
-    def _generated(self, pod: Pod, name: str, template: ObjectKey) -> Entry:
-        recorded = next((known for known in pod.status.resource_claim_statuses if known.name == name), None)
+    def _generated(
+        self, pod: Pod, name: str, template: ObjectKey, recorded: PodResourceClaimStatus | None
+    ) -> Entry:
         if recorded is not None and not recorded.resource_claim_name:
             return Entry(name, State.NOT_NEEDED, template=template)
         if recorded is not None and recorded.resource_claim_name:
@@ -153,11 +200,20 @@ class References:
         return State.FOUND if key in self._claims else otherwise
 
 
+def _recorded(pod: Pod) -> Recorded:
+    """What the pod's status says of each entry; of two that have one name, the first."""
+    return {status.name: status for status in reversed(pod.status.resource_claim_statuses)}
+
+
 def _names(pod: Pod) -> tuple[ObjectKey, ...]:
     namespace = pod.metadata.namespace
     spec = [entry.resource_claim_name for entry in pod.spec.resource_claims]
     status = [entry.resource_claim_name for entry in pod.status.resource_claim_statuses]
     return tuple((namespace, name) for name in (*spec, *status) if name)
+
+
+def _standing(claim: ResourceClaim) -> tuple[object, ...]:
+    return claim.status, claim.spec, claim.metadata.controller, _made_for(claim)
 
 
 def _made_for(claim: ResourceClaim) -> tuple[str, str] | None:

@@ -26,7 +26,7 @@ from dovetail.core.labels import only_node
 from dovetail.core.models import KEPT_RAW, MODELS
 from dovetail.core.node_resources import charged, granted_to, results_of
 from dovetail.core.nodes import Hold, Home, NodeBook
-from dovetail.core.references import Entry, References, is_owned_by
+from dovetail.core.references import Entry, References, bears_on_pods, is_owned_by
 from dovetail.core.resources import read_amounts
 from dovetail.core.salvage import salvage
 from dovetail.core.slice_names import AttributeNames, nodes_in
@@ -187,7 +187,8 @@ class World:
             self._references.remove_claim(before)
         self.claims[claim.key] = claim
         self._references.add_claim(claim)
-        self._settle_consumers(claim.key)
+        if bears_on_pods(held, claim):
+            self._settle_consumers(claim.key)
         if held is not None and held.status.allocation and not claim.status.allocation:
             return Effect.EVERYONE
         return None if before is not None and same(before, claim) else Effect.CONSUMERS
@@ -283,7 +284,8 @@ class World:
         self.inventory.drop_claim(*key)
         if claim is not None:
             self._references.remove_claim(claim)
-        self._settle_consumers(key)
+        if bears_on_pods(held, None):
+            self._settle_consumers(key)
         return Effect.EVERYONE if held.status.allocation else Effect.CONSUMERS
 
     def _drop_node(self, name: str) -> Effect | None:
@@ -368,11 +370,10 @@ class World:
     def _home_by_claims(self, pod: Pod) -> Home | None:
         """Where the pod's devices are; claims that are its own come before those that it may join."""
         expected = None
-        for entry in self.claims_of_pod(pod):
-            claim = self.claims.get(entry.key) if entry.key else None
-            allocation = claim.status.allocation if claim is not None else None
+        for claim in self._references.found_claims(pod):
+            allocation = claim.status.allocation
             node = only_node(allocation.node_selector) if allocation is not None else None
-            if claim is None or node is None:
+            if node is None:
                 continue
             if is_owned_by(claim, pod) or any(c.uid == pod.metadata.uid for c in claim.status.reserved_for):
                 return Home(node, Hold.DEVICES)
