@@ -99,7 +99,11 @@ def test_a_typo_in_a_workload_is_one_problem(tmp_path: Path) -> None:
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": "w"},
-        "spec": {"replicas": 3, "template": {"metadata": {}, "spec": spec}},
+        "spec": {
+            "replicas": 3,
+            "selector": {"matchLabels": {"app": "w"}},
+            "template": {"metadata": {"labels": {"app": "w"}}, "spec": spec},
+        },
     }
     answer = plan_json(write(tmp_path, *hardware("n1"), workload), status=2)
     (message,) = messages(answer)

@@ -19,6 +19,7 @@ POD_SPEC: Body = {
     "resourceClaims": [{"name": "devices", "resourceClaimTemplateName": "template"}],
 }
 POD_TEMPLATE: Body = {"metadata": {"labels": {"app": "w"}}, "spec": POD_SPEC}
+JOB_TEMPLATE: Body = {**POD_TEMPLATE, "spec": {**POD_SPEC, "restartPolicy": "Never"}}
 GROUPS = {"Job": "batch/v1", "CronJob": "batch/v1", "ReplicationController": "v1"}
 
 
@@ -29,8 +30,19 @@ def workload(kind: str, name: str = "w", *, metadata: Body | None = None, **spec
         "apiVersion": {**GROUPS, **custom}.get(kind, "apps/v1"),
         "kind": kind,
         "metadata": {"name": name, "namespace": "default", **(metadata or {})},
-        "spec": spec if kind in (*custom, "CronJob") else {"template": POD_TEMPLATE, **spec},
+        "spec": spec if kind in (*custom, "CronJob") else {**_complete(kind, spec), **spec},
     }
+
+
+def _complete(kind: str, spec: Body) -> Body:
+    """What a workload of a kind has to have besides, right for its template."""
+    if kind == "Job":
+        return {"template": JOB_TEMPLATE}
+    template: Body = spec.get("template", POD_TEMPLATE) or POD_TEMPLATE
+    labels = template.get("metadata", {}).get("labels")
+    absent = {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}
+    selector = {"matchLabels": labels} if labels else absent
+    return {"template": POD_TEMPLATE} | ({} if kind in GROUPS else {"selector": selector})
 
 
 def owned(body: Body, kind: str, owner: str) -> Body:
@@ -51,7 +63,7 @@ def made(*bodies: Body) -> list[str]:
     return [each.name for each in expanded(*bodies).pods if each.name not in there]
 
 
-JOB: Body = {"spec": {"parallelism": 2, "completions": 3, "template": POD_TEMPLATE}}
+JOB: Body = {"spec": {"parallelism": 2, "completions": 3, "template": JOB_TEMPLATE}}
 LWS: Body = {"size": 3, "workerTemplate": POD_TEMPLATE}
 
 
@@ -112,7 +124,7 @@ def test_a_pod_of_a_workload_has_what_its_controller_gives_it() -> None:
     assert metadata["annotations"] == {"batch.kubernetes.io/job-completion-index": "0"}
     (owner,) = metadata["ownerReferences"]
     assert (owner["kind"], owner["name"], owner["controller"]) == ("Job", "w", True)
-    assert planned.body["spec"] == POD_SPEC
+    assert planned.body["spec"] == JOB_TEMPLATE["spec"]
 
 
 def test_pods_that_are_there_count() -> None:
@@ -295,6 +307,14 @@ def test_a_million_replicas_cost_no_memory(tmp_path: Path) -> None:
         (workload("Deployment", replicas=True), "spec.replicas"),
         (workload("StatefulSet", template=None), "spec.template.spec"),
         (workload("Deployment", selector={"matchLabels": {"app": "v"}}), "spec.template.metadata.labels"),
+        (workload("Deployment", selector=None), "spec.selector"),
+        (workload("StatefulSet", selector={"matchLabels": {}}), "spec.selector"),
+        (workload("Deployment", template=JOB_TEMPLATE), "spec.template.spec.restartPolicy"),
+        (workload("Job", template=POD_TEMPLATE), "spec.template.spec.restartPolicy"),
+        (
+            workload("CronJob", jobTemplate={"spec": {"template": POD_TEMPLATE}}),
+            "spec.jobTemplate.spec.template.spec.restartPolicy",
+        ),
         (workload("Job", completions=1.5), "spec.completions"),
         (workload("JobSet"), "spec.replicatedJobs"),
         (workload("JobSet", replicatedJobs="x"), "spec.replicatedJobs"),

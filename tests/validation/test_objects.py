@@ -53,6 +53,7 @@ def device(name: str = "d-0", **fields: Any) -> Body:
 
 
 REQUESTS = "spec.devices.requests"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 CLAIMS: list[tuple[list[str], str]] = [
     (claim(request()), ""),
@@ -205,10 +206,33 @@ def test_a_class_is_refused_where_the_api_server_refuses_it(spec: Body, path: st
             {"containers": [{"name": "c", "resources": {"requests": {"example.com/gpu": "1"}}}]},
             "spec.containers[0].resources.limits",
         ),
+        ({"nodeName": "n", "schedulingGates": [{"name": "g"}]}, "spec.nodeName"),
+        ({"restartPolicy": "Sometimes"}, "spec.restartPolicy"),
+        ({"tolerations": [{"key": "k", "operator": "Is"}]}, "spec.tolerations[0].operator"),
+        ({"tolerations": [{"value": "v"}]}, "spec.tolerations[0].operator"),
+        ({"tolerations": [{"key": "k", "operator": "Exists", "value": "v"}]}, "spec.tolerations[0].value"),
+        ({"tolerations": [{"key": "k", "effect": "Never"}]}, "spec.tolerations[0].effect"),
+        ({"tolerations": [{"key": "k", "tolerationSeconds": 1}]}, "spec.tolerations[0].effect"),
+        (
+            {"topologySpreadConstraints": [{"topologyKey": "k", "whenUnsatisfiable": "DoNotSchedule"}]},
+            "spec.topologySpreadConstraints[0].maxSkew",
+        ),
+        (
+            {"topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]},
+            "spec.topologySpreadConstraints[0].topologyKey",
+        ),
+        (
+            {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "k"}]},
+            "spec.topologySpreadConstraints[0].whenUnsatisfiable",
+        ),
+        (
+            {"affinity": {"podAntiAffinity": {REQUIRED: [{"labelSelector": {}}]}}},
+            f"spec.affinity.podAntiAffinity.{REQUIRED}[0].topologyKey",
+        ),
     ],
 )
 def test_a_pod_is_refused_for_what_concerns_devices(spec: Body, path: str) -> None:
-    """Its claims, its gates, and what its containers use of them."""
+    """Its claims, its gates, what its containers use of them, and where it may run."""
     assert paths(judged("Pod", {"containers": [{"name": "c"}]} | spec)) == [path]
 
 

@@ -8,9 +8,9 @@ from dovetail.core.validation.claims import claim_spec, configs, selectors
 from dovetail.core.validation.defaults import WORKLOADS, pod_template
 from dovetail.core.validation.devices import taint
 from dovetail.core.validation.expressions import Rules
-from dovetail.core.validation.faults import Fault, Faults
+from dovetail.core.validation.faults import Fault, Faults, missing, unknown_choice
 from dovetail.core.validation.metadata import labels, metadata, template_metadata
-from dovetail.core.validation.pods import pod, pod_spec
+from dovetail.core.validation.pods import RESTARTS, pod, pod_spec
 from dovetail.core.validation.slices import slice_spec
 
 Body = Mapping[str, Any]
@@ -58,8 +58,21 @@ def _workload(body: Body, _: Rules) -> Faults:
     at = "spec.jobTemplate.spec.template" if "jobTemplate" in body.get("spec", {}) else "spec.template"
     template = pod_template(body.get("kind", ""), body)
     yield from labels(template.get("metadata", {}), f"{at}.metadata")
+    runs = _RESTARTS.get(body.get("kind", ""))
     if template.get("spec"):
+        if body.get("apiVersion") == "apps/v1" and not any(body.get("spec", {}).get("selector", {}).values()):
+            yield missing("spec.selector")
         yield from pod_spec(template["spec"], f"{at}.spec")
+        policy = template["spec"].get("restartPolicy") or RESTARTS[0]
+        if runs is not None and policy in RESTARTS and policy not in runs:
+            yield unknown_choice(f"{at}.spec.restartPolicy", policy, runs)
+
+
+_RESTARTS: Final = {
+    **dict.fromkeys(WORKLOADS, RESTARTS[:1]),
+    **dict.fromkeys(("Job", "CronJob"), RESTARTS[1:]),
+}
+"""What the pods of a workload may do when their containers end."""
 
 
 KINDS: Final[Mapping[str, Callable[[Body, Rules], Faults]]] = {

@@ -6,12 +6,14 @@ from typing import Any, Final
 from dovetail.core.quantity import Quantity
 from dovetail.core.validation import names
 from dovetail.core.validation.expressions import Rules
-from dovetail.core.validation.faults import Fault, Faults, missing, repeated
+from dovetail.core.validation.faults import Fault, Faults, missing, repeated, unknown_choice
 from dovetail.core.validation.metadata import metadata
 from dovetail.core.validation.placement import node_selector
+from dovetail.core.validation.scheduling import scheduling
 
 Body = Mapping[str, Any]
 
+RESTARTS: Final = ("Always", "OnFailure", "Never")
 CONTAINERS: Final = ("initContainers", "containers", "ephemeralContainers")
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -26,6 +28,9 @@ def pod_spec(spec: Body, at: str) -> Faults:
     """The specification of a pod, or of the pods of a workload."""
     yield from _claims(spec.get("resourceClaims", []), f"{at}.resourceClaims")
     yield from _gates(spec, at)
+    yield from scheduling(spec, at)
+    if (policy := spec.get("restartPolicy") or RESTARTS[0]) not in RESTARTS:
+        yield unknown_choice(f"{at}.restartPolicy", policy, RESTARTS)
     known = frozenset(claim["name"] for claim in spec.get("resourceClaims", []) if claim.get("name"))
     if not spec.get("containers"):
         yield missing(f"{at}.containers")
