@@ -136,3 +136,40 @@ def test_pods_that_cannot_be_served_cost_decisions_nothing() -> None:
     world.put("Pod", asking("first", 2))
     settle(world)
     assert world.extended_holds
+
+
+@pytest.mark.parametrize("gated", [True, False])
+@pytest.mark.parametrize(("count", "fits"), [(2, True), (3, False)])
+def test_a_pod_that_has_its_claim_is_told_of_the_gpus_that_its_node_lacks(
+    gated: bool, count: int, fits: bool
+) -> None:
+    """Its claim ties it to the node, where kube-scheduler would look for the GPUs in vain."""
+    status = allocated("n1", "dev-0", driver=NIC)
+    world = world_of(
+        *hardware("n1"),
+        backing(),
+        claim("of-first", spec=ONE_NIC, status=status),
+        asking("first", count, gated=gated),
+    )
+
+    decision = decide(world, "first")
+
+    assert isinstance(decision, DoesNotFit) is not fits
+    assert fits or "needs 3 devices of gpu.example.com" in decision.sentence  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("gated", [True, False])
+@pytest.mark.parametrize(("count", "fits"), [(1, True), (2, False)])
+def test_a_pod_that_has_its_claim_is_told_of_a_plain_claim_that_its_node_cannot_serve(
+    gated: bool, count: int, fits: bool
+) -> None:
+    """One of the two GPUs is held."""
+    plain = devices_spec(request("gpu", GPU, count=count), match=None)
+    world = world_of(
+        *hardware("n1"),
+        claim("ours", status=allocated("n1", "dev-0")),
+        claim("plain", spec=plain),
+        pod("first", claims=[named("ours", "a"), named("plain", "b")], gated=gated),
+    )
+
+    assert isinstance(decide(world, "first"), DoesNotFit) is not fits

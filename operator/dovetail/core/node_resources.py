@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from dovetail.api.claims import DeviceResult, ResourceClaim
 from dovetail.api.pods import Pod
-from dovetail.core.decisions import ObjectKey
+from dovetail.core.decisions import DoesNotFit, ObjectKey
 from dovetail.core.footprints import Footprint
 from dovetail.core.inventory import Inventory
 from dovetail.core.node_refusals import NodeCause, NodeRefusal
 from dovetail.core.published import NodeShare
 from dovetail.core.quantity import Quantity
+from dovetail.core.reasons import Reason
 from dovetail.core.references import Entry
 from dovetail.core.resources import CPU, Amounts, human, read_amounts, requests_of_containers, total_of
 from dovetail.core.values import DeviceKey
@@ -80,6 +81,23 @@ def refuse_pod(inventory: Inventory, pod: Pod, granted: Sequence[Granted]) -> No
 def is_mapped(inventory: Inventory, results: Iterable[DeviceResult]) -> bool:
     """Whether the devices stand for a resource of the node: their claim then belongs to one pod alone."""
     return any(share.is_mapped for _, share in _shares(inventory, results))
+
+
+def taken_whole(inventory: Inventory, claims: Iterable[ResourceClaim]) -> DoesNotFit | None:
+    """A claim that stands for a resource of its node belongs to one pod: kube-scheduler lets no other in."""
+    for claim in claims:
+        allocation = claim.status.allocation
+        if (
+            allocation is not None
+            and claim.status.reserved_for
+            and is_mapped(inventory, allocation.devices.results)
+        ):
+            return DoesNotFit(
+                Reason.CONSUMER_LIMIT,
+                f"Claim {claim.metadata.name!r} stands for cpu or memory of its node, and such a claim "
+                f"serves one pod: {claim.status.reserved_for[0].name!r} has it.",
+            )
+    return None
 
 
 def _taken(inventory: Inventory, pod: Pod, granted: Iterable[Granted]) -> Amounts:

@@ -34,7 +34,7 @@ from dovetail.core.hints import told
 from dovetail.core.holdings import Hold
 from dovetail.core.labels import only_node
 from dovetail.core.node_refusals import NodeRefusal, summarize
-from dovetail.core.node_resources import demand_of, granted_to, is_mapped, refuse_pod, results_of
+from dovetail.core.node_resources import demand_of, granted_to, refuse_pod, results_of, taken_whole
 from dovetail.core.obstacles import missing_claim, missing_mapping, obstacle, own_domains
 from dovetail.core.reasons import Reason
 from dovetail.core.resources import human, total_of
@@ -142,47 +142,41 @@ def _join_ungated(search: _Search) -> Decision:
     case = search.case
     if case.pod.spec.node_name or not case.unreserved:
         return Nothing()
-    if (taken := _taken_whole(search)) is not None:
+    if (taken := taken_whole(search.world.inventory, case.unreserved)) is not None:
         return taken
     party = Party((_footprint(search, case.pod),), selectors_of(case.allocated), budget=search.budget)
     candidates = candidates_for(search.world, party)
-    if candidates.usable or preemption_candidates(search.world, party, candidates.refused):
+    lacks = _lacks_more(search, candidates.usable)
+    if (candidates.usable and lacks is None) or preemption_candidates(
+        search.world, party, candidates.refused
+    ):
         return Nothing()
-    return _no_node(search, candidates)
+    return _no_node(search, candidates) if lacks is None else _refusal(search, lacks, candidates)
 
 
 def _join(search: _Search) -> Decision:
     """All claims of ours have their devices: the pod joins them, if it can use a node that they leave."""
     case = search.case
-    if (taken := _taken_whole(search)) is not None:
+    if (taken := taken_whole(search.world.inventory, case.unreserved)) is not None:
         return taken
     party = Party((_footprint(search, case.pod),), selectors_of(case.allocated), budget=search.budget)
     candidates = candidates_for(search.world, party, search.avoid)
     if not candidates.usable:
         return _no_node(search, candidates)
-    if (others := _claims(case.unallocated)) and not isinstance(
-        answer := _best_of(search, others, candidates.usable), outcome.Fits
-    ):
-        return _refusal(search, answer, candidates)
+    if (lacks := _lacks_more(search, candidates.usable)) is not None:
+        return _refusal(search, lacks, candidates)
     node = candidates.usable[0] if len(candidates.usable) == 1 else case.tied_to
     return Reserve(tuple(claim.key for claim in case.to_reserve), node)
 
 
-def _taken_whole(search: _Search) -> DoesNotFit | None:
-    """A claim that stands for a resource of its node belongs to one pod: kube-scheduler lets no other in."""
-    for claim in search.case.unreserved:
-        allocation = claim.status.allocation
-        if (
-            allocation is not None
-            and claim.status.reserved_for
-            and is_mapped(search.world.inventory, allocation.devices.results)
-        ):
-            return DoesNotFit(
-                Reason.CONSUMER_LIMIT,
-                f"Claim {claim.metadata.name!r} stands for cpu or memory of its node, and such a claim "
-                f"serves one pod: {claim.status.reserved_for[0].name!r} has it.",
-            )
-    return None
+def _lacks_more(search: _Search, nodes: tuple[str, ...]) -> outcome.DoesNotFit | outcome.Cut | None:
+    """Why kube-scheduler finds no devices on these nodes for what the pod asks for besides."""
+    others = _claims(search.case.unallocated)
+    extended = [made for made, _ in groups_of(search.world, _footprint(search, search.case.pod), nodes)]
+    if not nodes or not (others or all(extended)):
+        return None
+    answer = _best_of(search, others, nodes)
+    return None if isinstance(answer, outcome.Fits) else answer
 
 
 def _place(search: _Search) -> Decision:
