@@ -8,7 +8,18 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands import SLICES, plan, write
-from tests.planner.worlds import Body, claim, devices_spec, hardware, named, node, pod, request, template
+from tests.planner.worlds import (
+    Body,
+    allocated,
+    claim,
+    devices_spec,
+    hardware,
+    named,
+    node,
+    pod,
+    request,
+    template,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -175,3 +186,28 @@ def test_an_unknown_command_is_refused() -> None:
     result = run("plann")
     assert result.returncode == 2
     assert "plann" in result.stderr
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        "[" * 100_000,
+        '[{"attribute": "x", "requests": 5, "value": true}]',
+        '[{"attribute": {"x": 1}, "requests": ["gpu"], "value": 1}]',
+        '[{"attribute": "x", "requests": [{}], "value": 1}]',
+        '[{"attribute": "x", "value": {}}]',
+        '[{"attribute": "x", "value": NaN}]',
+    ],
+)
+def test_an_annotation_that_is_not_ours_is_not_told(tmp_path: Path, output: str, written: str) -> None:
+    """Whoever makes a claim can write any text there: it ends no plan."""
+    held = claim(
+        status=allocated("n1", "dev-0"), metadata={"annotations": {"dovetail.dev/alignment": written}}
+    )
+    folder = write(tmp_path, *hardware("n1"), held, pod(claims=[named("claim")]))
+
+    result = plan(str(folder), "-o", output)
+
+    assert result.exit_code == 0
+    assert '"alignment": []' in result.output if output == "json" else "aligned" not in result.output

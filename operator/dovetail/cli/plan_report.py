@@ -108,9 +108,23 @@ def alignment_of(served: Served) -> list[dict[str, Any]]:
         return [alignment.as_json() for alignment in served.planned.alignment]
     try:
         recorded = json.loads(served.claim.metadata.annotations.get(ALIGNMENT_ANNOTATION, "[]"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
-    return [entry for entry in recorded if isinstance(entry, dict)] if isinstance(recorded, list) else []
+    return list(filter(_is_alignment, recorded)) if isinstance(recorded, list) else []
+
+
+def _is_alignment(entry: Any) -> bool:
+    """Whether it has the form that Dovetail writes: whoever made the claim may have written anything."""
+    if not isinstance(entry, dict):
+        return False
+    value, requests = entry.get("value"), entry.get("requests", [])
+    values = value if isinstance(value, list) else [value]
+    return (
+        isinstance(entry.get("attribute"), str)
+        and isinstance(requests, list)
+        and all(isinstance(each, str) for each in requests)
+        and all(isinstance(each, str | int) for each in values)
+    )
 
 
 def _pod(forecast: Forecast) -> dict[str, Any]:
