@@ -32,6 +32,7 @@ async def render(
     chart: Path = CHART,
 ) -> tuple[Object, ...]:
     """`helm template` of a chart: its manifests, in Helm's order; the image is named if need be."""
+    given = dict(values or {})
     helm = build.build([group for group in build.GROUPS if group.name == "helm"])["helm"]
     command = [
         str(helm),
@@ -47,7 +48,7 @@ async def render(
     result = await asyncio.to_thread(
         subprocess.run,
         command,
-        input=yaml.safe_dump({"image": IMAGE} | dict(values or {})),
+        input=yaml.safe_dump(given | {"image": IMAGE | given.get("image", {})}),
         capture_output=True,
         text=True,
     )
