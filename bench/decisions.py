@@ -30,7 +30,10 @@ def main() -> int:
     count = options.parse_args().decisions
     world, raw, digests = World(Features()), pod(claim="mine"), Digests()
     raw["metadata"]["uid"] = "p"
-    for body in (*pairs(8), claim("mine"), raw):
+    wish = claim("mine")
+    # As the API server gives them out: what a claim asks for is worked out once for each version.
+    wish["metadata"] |= {"uid": "c", "resourceVersion": "1"}
+    for body in (*pairs(8), wish, raw):
         world.put(body["kind"], body)
     settings, restraint = PlanSettings(), Restraint()
 
