@@ -45,7 +45,7 @@ class Trial:
 
     def without(self, dropped: Collection[int]) -> Board:
         """The board without some constraints."""
-        return without_constraints(self.board, dropped, self.offer)
+        return without_constraints(self.board, dropped, self.budget, self.offer)
 
 
 def blame(trial: Trial) -> Blame | None:

@@ -79,7 +79,7 @@ class BoardMaker:
             is_ordered=_is_ordered(asked),
             uses_groups=self._features.compatibility_groups,
             counts_fractions=self._features.fractional_capacity_range,
-            profiles=profiles_of(boards, values, offer, takings),
+            profiles=profiles_of(boards, values, offer, takings, budget),
         )
 
     def sources(self, asked: Asked) -> list[Source]:
@@ -121,10 +121,11 @@ class BoardMaker:
             look = _look_of(alternative)
             if look not in known:
                 board = self._alternative(alternative, offer, budget)
-                known[look] = _Served(board, self._fit(alternative, board, devices))
+                known[look] = _Served(board, self._fit(alternative, board, devices, budget))
         return [known[_look_of(alternative)] for alternative in asked.alternatives]
 
     def _alternative(self, alternative: Alternative, offer: NodeOffer, budget: Budget) -> AlternativeBoard:
+        budget.look(1 + len(offer.pools))
         board = AlternativeBoard()
         for pool, start in zip(offer.pools, offer.starts, strict=True):
             selected, broken = self.selected_in(alternative, pool, budget)
@@ -132,7 +133,7 @@ class BoardMaker:
             board.broken.update((start + position, reason) for position, reason in broken.items())
             board.unsupported |= self._unsupported(pool, may_skip=offer.may_skip) << start
         if self._features.device_taints:
-            board.tainted = _tainted(alternative, board.selected, offer)
+            board.tainted = _tainted(alternative, board.selected, offer, budget)
         if not alternative.admin:
             # Who only looks after a device may share it with whoever has it from the plugin.
             for plugged in offer.withheld:
@@ -209,7 +210,11 @@ class BoardMaker:
     # -- capacity --------------------------------------------------------------------------------
 
     def _fit(
-        self, alternative: Alternative, board: AlternativeBoard, devices: Sequence[OfferedDevice]
+        self,
+        alternative: Alternative,
+        board: AlternativeBoard,
+        devices: Sequence[OfferedDevice],
+        budget: Budget,
     ) -> dict[int, Taking]:
         """Set what fits; what is taken of each device that is shared."""
         board.fitting, takings = board.selected, {}
@@ -218,6 +223,7 @@ class BoardMaker:
                 device = devices[number]
                 if not device.capacity and not alternative.capacity and not device.multi:
                     continue
+                budget.look(1 + len(device.capacity))
                 taking = self._taking(alternative, board, number, device)
                 if taking is None:
                     board.fitting &= ~(1 << number)
@@ -254,12 +260,14 @@ class BoardMaker:
         """The values for each constraint and alternative; the same source gives the same board."""
         known: dict[Source, ValueBoard] = {}
         for constraint, alternative in covered(asked):
+            budget.look()
             source = self.source(asked, constraint, alternative)
             board = known.get(source)
             if board is None:
                 board = known[source] = ValueBoard()
                 for pool, start in zip(offer.pools, offer.starts, strict=True):
                     for position, finding in enumerate(self.findings(source, pool, budget)):
+                        budget.look()
                         board.add(start + position, finding)
             yield (constraint.number, alternative.number), board
 
@@ -270,9 +278,11 @@ class BoardMaker:
             key = (source, pool.key.pool if reads_pool(source) else "")
             known: tuple[Finding, ...] | None = content.memo.get(key)
             if known is None:
-                known = tuple(
-                    source.value(device, pool.key.pool, self._memory, budget) for device in content.devices
-                )
+                found = []
+                for device in content.devices:
+                    budget.look(8)
+                    found.append(source.value(device, pool.key.pool, self._memory, budget))
+                known = tuple(found)
                 _remember(content, key, known)
             yield from known
 
@@ -302,7 +312,7 @@ def covered(asked: Asked) -> Iterator[tuple[Constraint, Alternative]]:
             yield asked.constraints[number], alternative
 
 
-def _tainted(alternative: Alternative, selected: int, offer: NodeOffer) -> int:
+def _tainted(alternative: Alternative, selected: int, offer: NodeOffer, budget: Budget) -> int:
     by_rules: dict[int, list[Taint]] = {}
     for number, taint in offer.taints:
         by_rules.setdefault(number, []).append(taint)
@@ -312,7 +322,10 @@ def _tainted(alternative: Alternative, selected: int, offer: NodeOffer) -> int:
             continue
         for number, device in enumerate(pool.devices, start):
             taints = (*device.taints, *by_rules.get(number, ()))
-            if taints and selected >> number & 1 and blocking_taint(taints, alternative.passes) is not None:
+            if not taints:
+                continue
+            budget.look(1 + len(taints) * len(alternative.passes) // 32)
+            if selected >> number & 1 and blocking_taint(taints, alternative.passes) is not None:
                 mask |= 1 << number
     return mask
 

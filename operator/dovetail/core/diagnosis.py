@@ -71,14 +71,29 @@ class Diagnosis:
 
     def refused(self, groups: Sequence[tuple[str, ...]]) -> DoesNotFit:
         """The refusal of all nodes; those of a group are in the same state."""
-        stories = [(self._story(nodes[0]), nodes) for nodes in groups]
+        stories = list(self._stories(groups))
         stories.sort(key=lambda story: -nearness(story[0]))
         gathered = gather(self._blamed(stories))
         return DoesNotFit(gathered, tuple(self._help(gathered[:HELPED_STORIES])))
 
     # -- what stands in the way ------------------------------------------------------------------
 
-    def _story(self, node: str) -> NodeStory:
+    def _stories(self, groups: Sequence[tuple[str, ...]]) -> Iterator[tuple[NodeStory, tuple[str, ...]]]:
+        """What stands in the way on each node; where there is no time, only that something does."""
+        budget, is_spent = replace(Budget.unlimited(), is_over=self.is_over), False
+        for nodes in groups:
+            try:
+                story = self._briefly(nodes[0]) if is_spent else self._story(nodes[0], budget)
+            except BudgetSpent:
+                is_spent, story = True, self._briefly(nodes[0])
+            yield story, nodes
+
+    def _briefly(self, node: str) -> NodeStory:
+        offer, answer = self._offer(node), self.answer_on(node)
+        failure = _failure(answer, answer, offer)
+        return NodeStory((node,), (), (), error=failure.error, is_error=failure.is_error)
+
+    def _story(self, node: str, budget: Budget) -> NodeStory:
         offer, stories = self._offer(node), self.told.stories
         told_of, story = stories.get(self._key(node), (None, None))
         # Another offer of the same state may call its pools and devices by other names.
@@ -86,7 +101,7 @@ class Diagnosis:
             pools = tuple(self._pools(offer))
             board, answer = self._own(offer, self.answer_on(node), pools)
             failure = _failure(self.answer_on(node), answer, offer)
-            scene = Scene(Attempt(board, self._usages(offer), offer.starts), offer, self._labels())
+            scene = Scene(Attempt(board, self._usages(offer), offer.starts), offer, self._labels(), budget)
             story = tell(scene, failure, pools)
             if len(stories) >= KEPT_STORIES:
                 stories.clear()

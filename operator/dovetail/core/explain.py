@@ -104,7 +104,9 @@ def _story(story: NodeStory) -> str:
 def _phrases(story: NodeStory) -> Iterator[str]:
     """What stands in the way: requests that find too little, alone or together; else what is to blame."""
     if short := story.short:
-        places = {place for place, request in enumerate(story.requests) if request in short}
+        # By identity: comparing goes through all devices that are refused.
+        ids = set(map(id, short))
+        places = {place for place, request in enumerate(story.requests) if id(request) in ids}
         pools = [pool for pool in story.pools if places.intersection(pool.requests)]
         hidden = {place for pool in pools for place in pool.requests}
         # A pool that cannot be used explains why a request selects nothing.

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from dovetail.core.board import AlternativeBoard, ValueBoard
+from dovetail.core.budget import Budget
 from dovetail.core.capacity import Taking
 from dovetail.core.offers import NodeOffer
 from dovetail.core.published import OfferedDevice
@@ -13,14 +14,17 @@ def profiles_of(
     values: Mapping[tuple[int, int], ValueBoard],
     offer: NodeOffer,
     takings: Mapping[tuple[int, int], Taking],
+    budget: Budget,
 ) -> tuple[int, ...]:
-    """The number of each device of the offer."""
+    """The number of each device of the offer. Raises `BudgetSpent`."""
     known: dict[object, int] = {}
     profiles = []
     different = list({id(board): board for board in boards}.values())
     values_once = list({id(board): board for board in values.values()}.values())
+    weight = 1 + (len(different) + len(values_once)) // 8
     for index, (pool, start) in enumerate(zip(offer.pools, offer.starts, strict=True)):
         for number, device in enumerate(pool.devices, start):
+            budget.look(weight + (len(boards) // 4 if device.multi else 0))
             key = (
                 (index, device.consumes) if device.consumes else (),
                 _shared_profile(device, number, len(boards), takings) if device.multi else (),

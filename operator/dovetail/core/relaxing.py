@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from dovetail.core.board import Board, PooledCounter
+from dovetail.core.budget import Budget
 from dovetail.core.offers import NodeOffer
 from dovetail.core.profiles import profiles_of
 from dovetail.core.requests import Alternative, Asked, ClaimRequests
@@ -40,11 +41,15 @@ def steps_of(board: Board) -> int:
     return 1 + len(board.devices) * len(board.asked.alternatives) // PAIRS_A_STEP
 
 
-def without_constraints(board: Board, dropped: Collection[int], offer: NodeOffer | None = None) -> Board:
+def without_constraints(
+    board: Board, dropped: Collection[int], budget: Budget, offer: NodeOffer | None = None
+) -> Board:
     """The board as if the claims did not have these constraints; nothing else of the claims changes.
 
     With the offer, devices that only these constraints told apart become interchangeable.
+    Raises `BudgetSpent`.
     """
+    budget.look(1 + len(board.asked.alternatives) // 4)
     rest = tuple(
         replace(a, constraints=tuple(n for n in a.constraints if n not in dropped))
         for a in board.asked.alternatives
@@ -58,7 +63,9 @@ def without_constraints(board: Board, dropped: Collection[int], offer: NodeOffer
         values=values,
         is_ordered=is_ordered,
         is_delicate=is_ordered or is_broken,
-        profiles=profiles_of(board.alternatives, values, offer, board.takings) if offer else board.profiles,
+        profiles=profiles_of(board.alternatives, values, offer, board.takings, budget)
+        if offer
+        else board.profiles,
     )
 
 

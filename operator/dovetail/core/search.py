@@ -86,6 +86,8 @@ class Search:
         self._ahead: dict[tuple[int, int], tuple[int, ...]] = {}
         board = attempt.board
         self._remembers = not board.is_ordered and not any(a.admin for a in board.asked.alternatives)
+        self._weights: dict[int, int] = {}
+        self._dearest = max(map(len, board.costs.values()), default=0) // 8
         self.failures = 0
 
     def run(self, failures: int | None = None) -> Found | None:
@@ -165,6 +167,7 @@ class Search:
 
     def _candidates(self, alternative: Alternative, index: int, start: int) -> int:
         """The devices to try, in the order of their numbers."""
+        self._budget.look(self._weight(alternative))
         board, attempt = self._board.alternatives[alternative.number], self._attempt
         available = attempt.available(alternative)
         if alternative.wanted is None:
@@ -178,6 +181,7 @@ class Search:
     def _try(self, choice: _DeviceChoice) -> bool:
         """Take the first candidate that works, and go on behind it."""
         attempt, alternative = self._attempt, choice.alternative
+        weight = self._weight(alternative)
         while choice.rest:
             lowest = choice.rest & -choice.rest
             number = lowest.bit_length() - 1
@@ -185,6 +189,8 @@ class Search:
             if self._kind(number) in choice.failed and not self._is_special(number):
                 continue
             self._budget.spend()
+            if weight > 1:
+                self._budget.look(weight)
             if number in (broken := self._board.alternatives[alternative.number].broken):
                 raise BrokenDevice(alternative.claim, asked_by(alternative, broken[number]), number)
             if attempt.take(alternative, number, must=alternative.wanted is None):
@@ -195,6 +201,15 @@ class Search:
                 return True
             self._note_failed(choice, number)
         return False
+
+    def _weight(self, alternative: Alternative) -> int:
+        """What looking at a device can cost: it grows with the values of constraints, and with counters."""
+        weight = self._weights.get(alternative.number)
+        if weight is None:
+            values = self._board.values
+            many = sum(len(values[rule, alternative.number].groups) for rule in alternative.constraints)
+            weight = self._weights[alternative.number] = 1 + many // 64 + self._dearest
+        return weight
 
     def _is_special(self, number: int) -> bool:
         """Whether the device differs from its equals by what is in use of it."""

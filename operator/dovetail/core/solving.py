@@ -59,12 +59,12 @@ def _solve(board: Board, usages: tuple[Usage, ...], starts: tuple[int, ...], bud
     # Most claims fit at once: nothing is proved before the first dead end, little before a dozen.
     if (found := search.run(0)) is not None:
         return found
-    seen = None if search.is_over else glance(Attempt(board, usages, starts))
+    seen = None if search.is_over else glance(Attempt(board, usages, starts), budget)
     if seen is None or seen.impossible:
         return NotFound()
     if (found := search.run(QUICK_FAILURES)) is not None:
         return found
-    narrowed = None if search.is_over else narrow(Attempt(board, usages, starts), seen)
+    narrowed = None if search.is_over else narrow(Attempt(board, usages, starts), seen, budget)
     if narrowed is None or narrowed.impossible:
         return NotFound()
     rest = Search(Attempt(board, usages, starts), budget, tuple(narrowed.domains))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from dovetail.core.attempt import Attempt
 from dovetail.core.board import Board, ValueBoard, size_of
 from dovetail.core.bounds import needed, startable
+from dovetail.core.budget import Budget
 from dovetail.core.capacity import misfit
 from dovetail.core.dual_mode import DualMode, dual_modes
 from dovetail.core.masks import bits
@@ -42,6 +43,7 @@ class Scene:
     attempt: Attempt
     offer: NodeOffer
     labels: Sequence[Label]
+    budget: Budget
     best: dict[object, Element | None] = field(default_factory=dict)
     """The best value for requests under a constraint; constraints that look alike share one."""
 
@@ -61,7 +63,10 @@ class Failure:
 
 
 def tell(scene: Scene, failure: Failure, pools: Sequence[PoolStory]) -> NodeStory:
-    """The story of one node; `pools` are those that could serve a request, were they whole."""
+    """The story of one node; `pools` are those that could serve a request, were they whole.
+
+    Raises `BudgetSpent` where there is no time to tell it.
+    """
     asked = scene.board.asked
     causes = list(_all_causes(scene, _without_constraints(scene)))
     requests = tuple(_request_story(scene, a, causes[a.number]) for a in asked.alternatives)
@@ -105,7 +110,7 @@ def nearness(story: NodeStory) -> float:
         for share in constraint.shares:
             wanted += share.wanted
             usable += min(share.usable, share.wanted)
-    return usable / wanted if wanted else 1.0
+    return usable / wanted if wanted else 0.0
 
 
 def _gist(story: NodeStory) -> object:
@@ -137,6 +142,7 @@ def _request_story(scene: Scene, alternative: Alternative, causes: Mapping[Cause
     refused = {cause: mask for cause, mask in causes.items() if mask and cause is not Cause.NOT_SELECTED}
     usable = board.selected
     for mask in refused.values():
+        scene.budget.look(1 + mask.bit_count() // 4)
         usable &= ~mask
     return RequestStory(
         claim=label.name,
@@ -162,7 +168,9 @@ def _without_constraints(scene: Scene) -> Attempt:
     if not (scene.board.costs or scene.board.sharing):
         return scene.attempt
     every = {constraint.number for constraint in scene.board.asked.constraints}
-    return Attempt(without_constraints(scene.board, every), scene.attempt.usages, scene.attempt.starts)
+    return Attempt(
+        without_constraints(scene.board, every, scene.budget), scene.attempt.usages, scene.attempt.starts
+    )
 
 
 def _all_causes(scene: Scene, bare: Attempt) -> Iterator[dict[Cause, int]]:
@@ -173,6 +181,7 @@ def _all_causes(scene: Scene, bare: Attempt) -> Iterator[dict[Cause, int]]:
         board = scene.board.alternatives[alternative.number]
         look = (id(board), alternative.claim, *map(id, values))
         if look not in known:
+            scene.budget.look()
             known[look] = _causes(scene, bare, alternative)
         yield known[look]
 
@@ -196,7 +205,9 @@ def _causes(scene: Scene, bare: Attempt, alternative: Alternative) -> dict[Cause
         causes[cause] = left & ~passing
         left &= passing
     is_plain = bare is attempt
-    startable_alone = board.usable & attempt.available(free) if is_plain else startable(bare, free)
+    startable_alone = (
+        board.usable & attempt.available(free) if is_plain else startable(bare, free, scene.budget)
+    )
     for number in bits(left & ~startable_alone):
         obstacle = bare.obstacle(free, number)
         causes[obstacle] = causes.get(obstacle, 0) | 1 << number
@@ -230,6 +241,7 @@ def _crowds(scene: Scene, causes: Sequence[Mapping[Cause, int]]) -> Iterator[Cro
 
 def _detail(scene: Scene, alternative: Alternative, cause: Cause, number: int) -> str:
     if cause is Cause.TAINTED:
+        scene.budget.look(1 + len(scene.board.devices[number].taints) * len(alternative.passes) // 32)
         taints = (*scene.board.devices[number].taints, *(t for n, t in scene.offer.taints if n == number))
         found = blocking_taint(taints, alternative.passes)
         return f"{found.key}:{found.effect}" if found else ""
@@ -237,6 +249,7 @@ def _detail(scene: Scene, alternative: Alternative, cause: Cause, number: int) -
         names = {plugged.resource for plugged in scene.offer.withheld if plugged.mask >> number & 1}
         return ", ".join(sorted(names))
     if cause is Cause.TOO_SMALL:
+        scene.budget.look(1 + len(scene.board.devices[number].capacity))
         fractional = scene.board.counts_fractions
         return misfit(scene.board.devices[number], alternative.capacity, fractional=fractional)
     if cause is Cause.NO_ATTRIBUTE:
@@ -287,13 +300,14 @@ class _Side:
 def _constraint_story(scene: Scene, constraint: Constraint) -> ConstraintStory:
     sides, label = list(_sides(scene, constraint)), scene.labels[constraint.claim].name
     missing = _missing(scene, sides)
+    scene.budget.look(sum(1 + len(side.values.groups) // 64 for side in sides))
     if constraint.distinct:
         values = {element for side in sides for element in side.values.groups if side.within(element)}
         wanted = sum(side.wanted for side in sides)
         return ConstraintStory(label, constraint.attribute, True, None, (), wanted, len(values), missing)
     look = tuple((id(side.values), side.usable, side.wanted) for side in sides)
     if look not in scene.best:
-        scene.best[look] = _best_element(sides)
+        scene.best[look] = _best_element(sides, scene.budget)
     element = scene.best[look]
     shares = tuple(_share(scene, side, element) for side in sides)
     value = None if element is None else element[1]
@@ -314,10 +328,16 @@ def _sides(scene: Scene, constraint: Constraint) -> Iterator[_Side]:
         yield _Side(alternative, size_of(alternative, board), usable, values)
 
 
-def _best_element(sides: Sequence[_Side]) -> Element | None:
+def _best_element(sides: Sequence[_Side], budget: Budget) -> Element | None:
     """The value under which the fewest devices are missing; the first in order of several such."""
+    budget.look(sum(1 + len(side.values.groups) // 64 for side in sides))
     elements = {element for side in sides for element in side.values.groups}
-    return min(elements, key=lambda element: (_lacking(sides, element), _order(element)), default=None)
+
+    def rank(element: Element) -> tuple[int, tuple[str, int, str]]:
+        budget.look(1 + len(sides) // 8)
+        return _lacking(sides, element), _order(element)
+
+    return min(elements, key=rank, default=None)
 
 
 def _lacking(sides: Sequence[_Side], element: Element) -> int:
