@@ -2,6 +2,9 @@
 
 import pytest
 
+from dovetail.core.explain import explain
+from dovetail.core.outcome import DoesNotFit
+from dovetail.core.refusals import NodeStory
 from tests.support.hostile_worlds import SHAPES, measure
 
 
@@ -16,3 +19,11 @@ def test_a_hostile_world_costs_no_more_than_its_budget(shape: str) -> None:
 def test_a_hostile_decision_ends_by_itself(shape: str, seed: int) -> None:
     """It looks at the clock often enough that nobody has to end it from outside."""
     assert (measured := measure(seed, shape)).decision != "CostsTooMuch", measured
+
+
+def test_a_node_without_time_for_its_story_is_told_of_all_the_same() -> None:
+    """Nothing is known of its requests, so nothing is blamed: the sentence says that they do not fit."""
+    story = NodeStory(("n",))
+
+    assert not story.needs_blame
+    assert "cannot all be satisfied together" in explain(DoesNotFit((story,), ()))

@@ -222,8 +222,11 @@ class NodeStory:
 
     @property
     def needs_blame(self) -> bool:
-        """Whether requests, each for itself and all together, find enough devices."""
-        return not (self.error or self.short or self.crowds)
+        """Whether requests, each for itself and all together, find enough devices.
+
+        Where there was no time to tell of requests, there is none to tell what is to blame.
+        """
+        return bool(self.requests) and not (self.error or self.short or self.crowds)
 
 
 @dataclass(frozen=True, slots=True)
