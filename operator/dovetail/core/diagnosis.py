@@ -221,7 +221,10 @@ class Diagnosis:
     # -- names -----------------------------------------------------------------------------------
 
     def _key(self, node: str) -> object:
-        return (self.inventory.offers.state(node), node, self._labels())
+        # What a pool that cannot be used would offer is no part of a node's state, and bears on the story.
+        offers = self.inventory.offers
+        stamp = offers.offered_stamp if self._offer(node).refused else 0
+        return (offers.state(node), node, self._labels(), stamp)
 
     def _labels(self) -> tuple[Label, ...]:
         return tuple(
