@@ -84,12 +84,13 @@ def test_a_full_disk_is_told(world: str) -> None:
 
 
 def test_a_terminal_that_knows_few_characters_is_told_the_rest_in_escapes(world: str) -> None:
-    """No encoding is a reason to fail."""
+    """No encoding is a reason to fail: the status is that of the problem, a name that no pod can have."""
     text = (Path(world) / "objects.yaml").read_text().replace("name: pod\n", "name: pöd\n")
     (Path(world) / "objects.yaml").write_text(text, encoding="utf-8")
     ended = run("plan", world, PYTHONIOENCODING="ascii")
-    assert ended.returncode == 0
-    assert "default/p\\xf6d fits on n1" in ended.stdout
+    assert ended.returncode == 2
+    assert "Pod p\\xf6d: metadata.name" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 @pytest.mark.parametrize("command", [["plan"], ["audit", "--from"]])

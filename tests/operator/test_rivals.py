@@ -179,7 +179,11 @@ async def test_without_rivals_nothing_waits_and_nothing_is_read(
     """Pods that are bound, gated, or want other devices cost no request and no time."""
     world(bare)
     bare.load(device_class("nic", "dra.net"))
+    watch = bare.faults.hold("watch", "resourceclaims")
     await operator()
+    # A watch that begins asks first whether the cluster was restored, which has nothing to do with rivals.
+    await watch.arrived.wait()
+    watch.release()
     bare.create(claim("bound", plain("gpu")))
     bare.create(pod("bound", claim="bound", gates=(), nodeName="n1"))
     bare.create(claim("gated", plain("gpu")))

@@ -428,7 +428,7 @@ def many_nodes(random: Random) -> Iterator[Body]:
 
 
 def huge_pod(random: Random) -> Iterator[Body]:
-    """A pod with as many terms of affinity, spread and tolerations as fit into an object."""
+    """A pod with as many terms of affinity, spread and tolerations as fit into an object of 1.5 MB."""
     for n in range(random.choice((100, 500))):
         yield node(f"n{n}", zone=f"z{n % 7}", rack=f"r{n}")
     yield from (device_class(), slice_of("n0", [{"name": "d", "attributes": {"a0": {"int": 1}}}]))
@@ -437,7 +437,7 @@ def huge_pod(random: Random) -> Iterator[Body]:
         body["metadata"] = {"name": f"o{other}", "namespace": "default", "labels": {"app": f"o{other % 9}"}}
         del body["spec"]["schedulingGates"], body["spec"]["resourceClaims"]
         yield body
-    terms = random.choice((50, 500, 2000))
+    terms = random.choice((50, 200, 700))
 
     def term(number: int, app: str) -> Body:
         values = [f"{app}{value}" for value in range(number % 20 + 1)]
