@@ -44,11 +44,6 @@ def of_making(pod: Key) -> Subject:
     return ("making", *pod)
 
 
-def of_release(claim: Key) -> Subject:
-    """Taking consumers that are done out of a claim."""
-    return ("release", *claim)
-
-
 def of_pod(pod: Key) -> Subject:
     """Giving devices to a pod."""
     return ("pod", *pod)

@@ -11,7 +11,7 @@ from dovetail.core.validation.faults import (
     Fault,
     Faults,
     missing,
-    repeated,
+    repeats,
     size,
     too_long,
     too_many,
@@ -51,7 +51,7 @@ def claim_spec(spec: Body, at: str, rules: Rules) -> Faults:
     else:
         for index, request in enumerate(requests):
             yield from _request(request, f"{at}.requests[{index}]", rules, users)
-        yield from _repeats([request.get("name", "") for request in requests], f"{at}.requests")
+        yield from repeats([request.get("name", "") for request in requests], f"{at}.requests")
     known = _request_names(requests)
     if len(constraints) > MOST_CONSTRAINTS:
         yield too_many(f"{at}.constraints", len(constraints), MOST_CONSTRAINTS)
@@ -113,7 +113,7 @@ def _request(request: Body, at: str, rules: Rules, users: Users) -> Faults:
             here, own = f"{at}.firstAvailable[{index}]", alternative.get("name", "")
             yield from _named(own, f"{here}.name", names.label)
             yield from _devices(alternative, here, rules, users, f"{name}/{own}")
-        yield from _repeats([each.get("name", "") for each in alternatives], f"{at}.firstAvailable")
+        yield from repeats([each.get("name", "") for each in alternatives], f"{at}.firstAvailable")
 
 
 def _devices(found: Body, at: str, rules: Rules, users: Users, request: str) -> Faults:
@@ -168,7 +168,7 @@ def _derived(found: Sequence[Body], at: str, rules: Rules, users: Users, request
             yield from expression(text, f"{here}.expression", rules, derived=True)
         else:
             yield missing(f"{here}.expression")
-    yield from _repeats([each.get("name", "") for each in found], at)
+    yield from repeats([each.get("name", "") for each in found], at)
 
 
 def _derived_costs(requests: Sequence[Body], rules: Rules) -> Iterator[int]:
@@ -203,7 +203,7 @@ def _references(found: Sequence[str], at: str, known: frozenset[str]) -> Faults:
             yield Fault(f"{at}[{index}]", f"the claim has no request {name!r}")
         elif reason := next(filter(None, map(names.label, name.split("/"))), ""):
             yield Fault(f"{at}[{index}]", reason)
-    yield from _repeats(found, at)
+    yield from repeats(found, at)
 
 
 def _opaque(opaque: Body, at: str) -> Faults:
@@ -230,14 +230,6 @@ def _named(value: str, at: str, rule: Any) -> Faults:
         yield missing(at)
     elif reason := rule(value):
         yield Fault(at, reason)
-
-
-def _repeats(found: Sequence[str], at: str) -> Faults:
-    seen: set[str] = set()
-    for index, name in enumerate(found):
-        if name in seen:
-            yield repeated(f"{at}[{index}]", name)
-        seen.add(name)
 
 
 def _request_names(requests: Sequence[Body]) -> frozenset[str]:

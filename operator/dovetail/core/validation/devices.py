@@ -11,7 +11,7 @@ from dovetail.core.validation.faults import (
     Fault,
     Faults,
     missing,
-    repeated,
+    repeats,
     size,
     too_long,
     too_many,
@@ -97,15 +97,6 @@ def counters(found: Body, at: str, most: int) -> Faults:
     for name in found:
         if reason := names.label(name):
             yield Fault(at, reason)
-
-
-def repeats(found: Sequence[str], at: str) -> Faults:
-    """Entries that are there before."""
-    seen: set[str] = set()
-    for index, name in enumerate(found):
-        if name in seen:
-            yield repeated(f"{at}[{index}]", name)
-        seen.add(name)
 
 
 def _value_count(attribute: Body) -> int:

@@ -1,6 +1,6 @@
 """What is wrong with an object: where, and one sentence."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from typing_extensions import override
@@ -38,6 +38,15 @@ def too_many(path: str, count: int, most: int) -> Fault:
 def repeated(path: str, name: object) -> Fault:
     """An entry that an earlier one equals."""
     return Fault(path, f"{name!r} is there twice")
+
+
+def repeats(found: Sequence[str], at: str) -> Faults:
+    """Entries that are there before."""
+    seen: set[str] = set()
+    for index, name in enumerate(found):
+        if name in seen:
+            yield repeated(f"{at}[{index}]", name)
+        seen.add(name)
 
 
 def too_long(path: str, most: int) -> Fault:

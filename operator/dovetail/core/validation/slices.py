@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from dovetail.core.features import Features
 from dovetail.core.validation import names
-from dovetail.core.validation.devices import LISTS, counters, device, repeats
-from dovetail.core.validation.faults import Fault, Faults, missing, too_many, unknown_choice
+from dovetail.core.validation.devices import LISTS, counters, device
+from dovetail.core.validation.faults import Fault, Faults, missing, repeats, too_many, unknown_choice
 from dovetail.core.validation.placement import places
 
 Body = Mapping[str, Any]
