@@ -40,7 +40,8 @@ class Program:
 
     It may be started again after it ended. With `linger` it outlives this process;
     otherwise it is killed when this process ends, even when this process is killed.
-    A listener is told each line of output, in a thread of its own, and None at the end of each run.
+    A listener is told each line of output, in a thread of its own, and None at the end of each run,
+    before the end is told to whoever waits for it: what comes later is of the next run.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Program:
     linger: bool = False
     listener: Callable[[bytes | None], None] | None = None
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _reader: threading.Thread | None = field(default=None, init=False)
 
     @property
     def pid(self) -> int:
@@ -83,7 +85,10 @@ class Program:
                 start_new_session=True,
             )
         if self.listener:
-            threading.Thread(target=self._read, args=(self._process, self.listener), daemon=True).start()
+            self._reader = threading.Thread(
+                target=self._read, args=(self._process, self.listener), daemon=True
+            )
+            self._reader.start()
         if not self.linger:
             _running.add(self)
 
@@ -140,7 +145,7 @@ class Program:
         return time.monotonic() - start
 
     async def ended(self, *, within: float) -> int:
-        """Wait until the program has ended; return its exit code."""
+        """Wait until the program has ended and its output is read; return its exit code."""
         if self._process is None:
             return 0
         try:
@@ -148,6 +153,11 @@ class Program:
         except subprocess.TimeoutExpired:
             raise NotSeen(f"end of {self.name}", within, "still running") from None
         _running.discard(self)
+        if self._reader is not None:
+            # Children may hold the pipe for a moment longer than the program itself.
+            await asyncio.to_thread(self._reader.join, within)
+            if self._reader.is_alive():
+                raise NotSeen(f"end of the output of {self.name}", within, "a child still has it open")
         return code
 
     def end_now(self) -> None:

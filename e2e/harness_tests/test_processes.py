@@ -8,6 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,48 @@ async def test_a_program_that_dies_before_it_is_ready_is_told_with_its_log(tmp_p
 
     with pytest.raises(ProgramEnded, match="no such flag"):
         await broken.ready(lambda: False, within=30)
+
+
+LEAVES_A_CHILD = """
+import os, time
+print("up", flush=True)
+if os.fork():
+    time.sleep(60)
+time.sleep(0.5)
+print("late", flush=True)
+"""
+
+
+async def test_the_end_of_the_output_is_told_before_the_end_of_the_program(tmp_path: Path) -> None:
+    """Whoever starts it again hears of the new run alone, however slow the one who listens is."""
+    heard: list[bytes | None] = []
+    up = threading.Event()
+
+    def listen(line: bytes | None) -> None:
+        up.set()
+        time.sleep(0.2)
+        heard.append(line)
+
+    writer = program(tmp_path, LEAVES_A_CHILD)
+    writer.listener = listen
+    writer.start()
+    await asyncio.to_thread(up.wait, 10)
+
+    await writer.kill()
+
+    assert heard == [b"up\n", None]
+
+
+async def test_a_child_that_lives_on_is_waited_for(tmp_path: Path) -> None:
+    """It may still print, in the place of the next run."""
+    heard: list[bytes | None] = []
+    writer = program(tmp_path, LEAVES_A_CHILD.replace("time.sleep(60)", "raise SystemExit"))
+    writer.listener = heard.append
+    writer.start()
+
+    assert await writer.ended(within=10) == 0
+
+    assert heard == [b"up\n", b"late\n", None]
 
 
 PARENT = """

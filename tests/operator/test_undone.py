@@ -1,6 +1,7 @@
 """Whatever others undo again and again costs few writes, whoever undoes it, and however (R-B11)."""
 
 from collections.abc import Callable
+from math import ceil
 from typing import Any
 
 import pytest
@@ -90,6 +91,15 @@ def writes_to_claims(cluster: EmbeddedCluster) -> int:
     return sum(request.resource.startswith("resourceclaims") for request in ours)
 
 
+def refused_attempts(cluster: EmbeddedCluster) -> int:
+    """What attempts may count that lost a race: to whoever undoes, or to the release of a pod."""
+    ours = [request for request in cluster.writes(method="PUT") if request.user_agent == "dovetail"]
+    conflicts = sum(
+        request.status == 409 and request.resource.startswith("resourceclaims") for request in ours
+    )
+    return ceil(conflicts * REFUSED)
+
+
 @pytest.mark.parametrize("gates", [("dovetail.dev/allocation",), ()], ids=["gated", "ungated"])
 @pytest.mark.parametrize("undo", [deallocate, strip, forget, make_anew, replace_pod, pass_on])
 async def test_devices_that_others_take_are_given_a_few_times(
@@ -103,7 +113,7 @@ async def test_devices_that_others_take_are_given_a_few_times(
 
     times = await undo_again_and_again(bare, has_devices, undo, "ResourceClaim")
 
-    assert times == LIMIT
+    assert LIMIT - refused_attempts(bare) <= times <= LIMIT
     assert writes_to_claims(bare) <= MOST_WRITES
 
 
