@@ -144,6 +144,8 @@ def test_every_function_of_large_values_pays_or_is_known_to_be_cheap() -> None:
     assert found <= CHEAP
 
 
+LIST_OF_TEXTS = "'a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a'.split(' ')"
+
 BOMBS = {
     "flatten": NESTED.replace("{}", "v40.flatten(60).size()"),
     "equality": NESTED.replace("{}", "v40 == v40"),
@@ -163,6 +165,10 @@ BOMBS = {
     ),
     "optionals": bound(40, "[optional.of(dyn(v)), optional.of(dyn(v))]", "v40 == v40", "[]"),
     "positions in sums": NESTED.replace("{}", "dyn(v40).sum() == 0"),
+    "sums of texts": bound(40, "[dyn(v), dyn({'a': v})]", "dyn(v40).sum() == 0", LIST_OF_TEXTS),
+    "positions among texts": bound(
+        18, "[[v, v], [v]]", "lists.range(3).map(i, v18.includes(v18)) == []", LIST_OF_TEXTS
+    ),
     "sorted": NESTED.replace("{}", "dyn(v40).isSorted()"),
     "keys": NESTED.replace("{}", "[v40, v40].transformMapEntry(i, x, {x: i}).size()"),
     "lookups": NESTED.replace("{}", "{dyn('a'): 1}[v40] == 1"),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dovetail.core.cel.equality import equal
+from dovetail.core.cel.meter import Meter
 from dovetail.core.cel.pieces import METER, Frame, Piece, Run
 from dovetail.core.cel.signatures import Dispatch
 from dovetail.core.cel.values import UNHASHABLE, EvalError, Uint, Unhashable
@@ -58,19 +59,20 @@ def _spending_application(dispatch: Dispatch, runs: list[Run]) -> Run:
 
 
 def metered_application(
-    dispatch: Dispatch, runs: list[Run], cost: Callable[[tuple[Any, ...], Any], int]
+    dispatch: Dispatch, runs: list[Run], cost: Callable[[Meter, tuple[Any, ...], Any], int]
 ) -> Run:
     """A call that is charged for, failed arguments included: cel-go charges for what it evaluated."""
 
     def apply(frame: Frame) -> Any:
+        meter = frame[METER]
         values = evaluated(runs, frame)
         try:
             raise_first(values)
-            result = dispatch.apply(frame[METER], values)
+            result = dispatch.apply(meter, values)
         except EvalError:
-            frame[METER].charge(cost(values, None))
+            meter.charge(cost(meter, values, None))
             raise
-        frame[METER].charge(cost(values, result))
+        meter.charge(cost(meter, values, result))
         return result
 
     return apply

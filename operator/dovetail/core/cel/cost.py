@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dovetail.core.cel.library.formats import NamedFormat
 from dovetail.core.cel.library.urls import Url
-from dovetail.core.cel.meter import LIMIT
+from dovetail.core.cel.meter import LIMIT, Meter
 from dovetail.core.cel.values import Aborted, CelMap, Cidr, CostExceeded, Ip, Optional
 from dovetail.core.quantity import Quantity
 from dovetail.core.semver import Semver
@@ -20,8 +20,8 @@ MAP: Final = 30
 STRUCT: Final = 40
 """Building a message."""
 
-CallCost = Callable[[tuple[Any, ...], Any], int]
-"""The cost of a call, from its arguments and its result."""
+CallCost = Callable[[Meter, tuple[Any, ...], Any], int]
+"""The cost of a call, from its arguments and its result; what it takes to tell is spent from the meter."""
 
 
 def size(value: Any) -> int:
@@ -42,16 +42,12 @@ def _size_inside(value: Any) -> int:
     return size(value)
 
 
-MOST_VISITS: Final = 100_000
-"""Lists and maps that a traversal looks into: within each other they can be more than any cost tells."""
-
-
 class _Traversal:
     """Adds up the cost of looking at every part of a value."""
 
-    def __init__(self) -> None:
+    def __init__(self, meter: Meter) -> None:
         self.cost = 0
-        self._visits = MOST_VISITS
+        self._meter = meter
 
     def add(self, value: Any) -> None:
         """Raises CostExceeded as soon as the cost is beyond the limit, or where there are too many parts."""
@@ -60,16 +56,17 @@ class _Traversal:
         elif isinstance(value, bytes):
             self.cost += int(len(value) * 0.1)
         elif isinstance(value, list):
-            self._parts(value)
+            self._parts(value, len(value))
         elif isinstance(value, CelMap):
-            self._parts(value.keys())
-            self._parts(value.entries.values())
+            self._parts(value.keys(), len(value))
+            self._parts(value.entries.values(), len(value))
         else:
             self.cost += 1
 
-    def _parts(self, values: Iterable[Any]) -> None:
-        self._visits -= 1
-        if self._visits < 0 or self.cost > LIMIT:
+    def _parts(self, values: Iterable[Any], count: int) -> None:
+        # Short texts cost nothing, and lists within each other can be more than any cost tells.
+        self._meter.elements(count)
+        if self.cost > LIMIT:
             raise CostExceeded
         for value in values:
             self.add(value)
@@ -79,69 +76,69 @@ def _tenth(*numbers: int) -> int:
     return math.ceil(sum(numbers) * 0.1)
 
 
-def _traverse(args: tuple[Any, ...], result: Any) -> int:
-    whole = _Traversal()
+def _traverse(meter: Meter, args: tuple[Any, ...], result: Any) -> int:
+    whole = _Traversal(meter)
     whole.add(args[0])
     return whole.cost
 
 
-def _scan(args: tuple[Any, ...], result: Any) -> int:
+def _scan(meter: Meter, args: tuple[Any, ...], result: Any) -> int:
     return _tenth(size(args[0]))
 
 
-def _scan_twice(args: tuple[Any, ...], result: Any) -> int:
+def _scan_twice(meter: Meter, args: tuple[Any, ...], result: Any) -> int:
     return math.ceil(size(args[0]) * 2 * 0.1)
 
 
-def _scan_result_twice(args: tuple[Any, ...], result: Any) -> int:
+def _scan_result_twice(meter: Meter, args: tuple[Any, ...], result: Any) -> int:
     return math.ceil(size(result) * 2 * 0.1)
 
 
-def _scan_inside(args: tuple[Any, ...], result: Any) -> int:
+def _scan_inside(meter: Meter, args: tuple[Any, ...], result: Any) -> int:
     return _tenth(_size_inside(args[0]))
 
 
-def _scan_second(args: tuple[Any, ...], result: Any) -> int:
+def _scan_second(meter: Meter, args: tuple[Any, ...], result: Any) -> int:
     return _tenth(_size_inside(args[1]))
 
 
-def _scan_shorter(args: tuple[Any, ...], result: Any) -> int:
+def _scan_shorter(meter: Meter, args: tuple[Any, ...], result: Any) -> int:
     return _tenth(min(_size_inside(args[0]), _size_inside(args[1])))
 
 
-def _scan_both(args: tuple[Any, ...], result: Any) -> int:
+def _scan_both(meter: Meter, args: tuple[Any, ...], result: Any) -> int:
     return _tenth(_size_inside(args[0]), _size_inside(args[1]))
 
 
-def _regex(args: tuple[Any, ...], result: Any) -> int:
+def _regex(meter: Meter, args: tuple[Any, ...], result: Any) -> int:
     return math.ceil((1.0 + size(args[0])) * 0.1) * math.ceil(size(args[1]) * 0.25)
 
 
-def _search(args: tuple[Any, ...], result: Any) -> int:
+def _search(meter: Meter, args: tuple[Any, ...], result: Any) -> int:
     return _tenth(size(args[0])) * _tenth(size(args[1]))
 
 
-def _membership(args: tuple[Any, ...], result: Any) -> int:
+def _membership(meter: Meter, args: tuple[Any, ...], result: Any) -> int:
     return size(args[1])
 
 
-def _contains_ip(args: tuple[Any, ...], result: Any) -> int:
+def _contains_ip(meter: Meter, args: tuple[Any, ...], result: Any) -> int:
     return math.ceil(2 * size(args[0]) * 0.1)
 
 
-def _contains_ip_text(args: tuple[Any, ...], result: Any) -> int:
-    return _contains_ip(args, result) + _tenth(size(args[1]))
+def _contains_ip_text(meter: Meter, args: tuple[Any, ...], result: Any) -> int:
+    return _contains_ip(meter, args, result) + _tenth(size(args[1]))
 
 
-def _contains_cidr(args: tuple[Any, ...], result: Any) -> int:
-    return _contains_ip(args, result) + _tenth(size(args[0])) + 1
+def _contains_cidr(meter: Meter, args: tuple[Any, ...], result: Any) -> int:
+    return _contains_ip(meter, args, result) + _tenth(size(args[0])) + 1
 
 
-def _contains_cidr_text(args: tuple[Any, ...], result: Any) -> int:
-    return _contains_cidr(args, result) + _tenth(size(args[1]))
+def _contains_cidr_text(meter: Meter, args: tuple[Any, ...], result: Any) -> int:
+    return _contains_cidr(meter, args, result) + _tenth(size(args[1]))
 
 
-def _validate(args: tuple[Any, ...], result: Any) -> int:
+def _validate(meter: Meter, args: tuple[Any, ...], result: Any) -> int:
     wanted = args[0]
     if not isinstance(wanted, NamedFormat):
         return 1
@@ -152,11 +149,11 @@ def _allocating(factor: float, amount: int) -> int:
     return int(amount * (1.0 if factor < 0 else factor)) + 1 + LIST
 
 
-def _output(args: tuple[Any, ...], result: Any) -> int:
+def _output(meter: Meter, args: tuple[Any, ...], result: Any) -> int:
     return _allocating(1, size(result))
 
 
-def _flatten(args: tuple[Any, ...], result: Any) -> int:
+def _flatten(meter: Meter, args: tuple[Any, ...], result: Any) -> int:
     if len(args) == 2 and type(args[1]) is not int:
         raise Aborted("internal error: a depth is no int")
     return _allocating(float(args[1]) if len(args) == 2 else 1.0, size(args[0]))
@@ -171,7 +168,7 @@ def _pairwise(values: Any) -> int:
 
 
 def _sets(factor: int) -> CallCost:
-    return lambda args, result: 1 + size(args[0]) * size(args[1]) * factor
+    return lambda meter, args, result: 1 + size(args[0]) * size(args[1]) * factor
 
 
 _CONSTANT_TIME: Final = frozenset((Quantity, Ip, Cidr, NamedFormat, Url, Semver))
@@ -200,7 +197,7 @@ _BY_OVERLOAD: Final[dict[str, CallCost]] = {
     "list_reverse": _output,
     "cidr_contains_ip_string": _contains_ip_text,
     "cidr_contains_cidr_string": _contains_cidr_text,
-    "list_distinct": lambda args, result: _pairwise(args[0]),
+    "list_distinct": lambda meter, args, result: _pairwise(args[0]),
 }
 
 _BY_FUNCTION: Final[dict[str, CallCost]] = {
@@ -210,7 +207,7 @@ _BY_FUNCTION: Final[dict[str, CallCost]] = {
     "join": _scan_result_twice,
     **dict.fromkeys(("find", "findAll"), _regex),
     **dict.fromkeys(("cidr", "isIP", "isCIDR"), _scan),
-    "ip": lambda args, result: 1 if type(args[0]) is Cidr else _scan(args, result),
+    "ip": lambda meter, args, result: 1 if type(args[0]) is Cidr else _scan(meter, args, result),
     "containsIP": _contains_ip,
     "containsCIDR": _contains_cidr,
     **dict.fromkeys(("quantity", "isQuantity", "semver", "isSemver"), _scan),
@@ -240,7 +237,7 @@ def call_cost(function: str, overloads: tuple[str, ...]) -> CallCost | int:
     """
     overload = overloads[0] if len(overloads) == 1 else ""
     if overload.endswith("_sortByAssociatedKeys"):
-        return lambda args, result: _pairwise(args[1])
+        return lambda meter, args, result: _pairwise(args[1])
     if function == "sort" and overload:
-        return lambda args, result: _pairwise(args[0])
+        return lambda meter, args, result: _pairwise(args[0])
     return _BY_OVERLOAD.get(overload) or _BY_FUNCTION.get(function) or _DEFAULTS.get(overload) or 1
