@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
+import itertools
 from functools import partial
 
-from e2e.harness import objects
+import pytest
+
+from dovetail.services.claims import joining
+from e2e.harness import OPERATOR_USER, objects
 from e2e.harness.cluster import Cluster
+from e2e.harness.errors import ApiError
 from e2e.harness.kube import Object, running
 from e2e.tests.claims import (
     CLASSES,
@@ -47,6 +54,63 @@ async def test_three_pods_that_arrive_together_share_a_claim(cluster: Cluster) -
     claim = await cluster.kube.get("ResourceClaim", "shared", namespace)
     assert {pod["spec"]["nodeName"] for pod in pods} == {pods[0]["spec"]["nodeName"]}
     assert sorted(reserved_for(claim)) == sorted(pod["metadata"]["uid"] for pod in pods)
+
+
+async def test_pods_join_a_claim_that_others_write_to_without_end(cluster: Cluster) -> None:
+    """As kube-controller-manager does where a finished pod shares it: each pod costs the claim one write."""
+    namespace = await two_nodes(cluster)
+    await cluster.operator(**QUICK)
+    await cluster.kube.create(consumer("a"), namespace)
+    await cluster.kube.wait_for("Pod", "a", running, namespace)
+    mark = cluster.plane.audit.mark()
+
+    async def write_without_end() -> None:
+        for number in itertools.count():
+            await cluster.kube.patch(
+                "ResourceClaim", "shared", {"metadata": {"labels": {"turn": str(number)}}}, namespace
+            )
+
+    writers = [asyncio.create_task(write_without_end()) for _ in range(3)]
+    try:
+        for name in ("b", "c", "d", "e"):
+            await cluster.kube.create(consumer(name), namespace)
+            await cluster.kube.wait_for("Pod", name, running, namespace)
+    finally:
+        for writer in writers:
+            writer.cancel()
+
+    ours = [
+        write for write in cluster.plane.audit.writes(OPERATOR_USER, since=mark) if write.name == "shared"
+    ]
+    assert [write.code for write in ours] == [200] * 4
+    claim = await cluster.kube.get("ResourceClaim", "shared", namespace)
+    assert len(reserved_for(claim)) == 5
+
+
+async def test_the_api_server_applies_the_patch_that_joins_a_claim(cluster: Cluster) -> None:
+    """To a claim without consumers and to one with some; not where that has changed, nor to other devices."""
+    namespace = await two_nodes(cluster)
+    await cluster.kube.create(
+        objects.claim("mine", objects.claim_spec({"gpu": "gpu.example.com"})), namespace
+    )
+    pods = [await cluster.kube.create(consumer(name, gates=("example.com/x",)), namespace) for name in "ab"]
+    result = {"request": "gpu", "driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}
+
+    async def write(patch: object, how: str) -> Object:
+        return await cluster.kube.patch(
+            "ResourceClaim", "mine", patch, namespace, how=how, subresource="status"
+        )
+
+    free = await write({"status": {"allocation": {"devices": {"results": [result]}}}}, "merge")
+    first = await write(list(joining(free, pods[0])), "json")
+    moved = copy.deepcopy(first)
+    moved["status"]["allocation"]["devices"]["results"][0]["device"] = "gpu-1"
+
+    for stale in (free, moved):
+        with pytest.raises(ApiError, match="422"):
+            await write(list(joining(stale, pods[1])), "json")
+    second = await write(list(joining(first, pods[1])), "json")
+    assert reserved_for(second) == [pod["metadata"]["uid"] for pod in pods]
 
 
 async def test_the_node_suits_all_consumers_known_by_then(cluster: Cluster) -> None:

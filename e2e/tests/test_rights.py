@@ -33,7 +33,7 @@ from e2e.harness import (
     running,
 )
 from e2e.harness.cluster import ClusterFactory
-from e2e.tests.test_ownership import fence, ownership, prepare
+from e2e.tests.test_ownership import ATTRIBUTE, DRIVER, fence, ownership, prepare
 
 OPTIONAL = frozenset({"derivedattributes", "devicetaintrules", "deviceownerships"})
 NEEDED = rights_needed(Settings(), lease_namespace=OPERATOR_NAMESPACE, optional=OPTIONAL)
@@ -91,7 +91,9 @@ async def test_each_missing_right_is_named(cluster: Cluster, lesser: Pen) -> Non
 @pytest.mark.usefixtures("lesser")
 async def test_the_operator_says_which_right_is_missing(cluster: Cluster) -> None:
     """Without the right on resourceclaims/binding, log, condition and /readyz name it until it is granted."""
-    (binding,) = [right for right in NEEDED if right.resource == "resourceclaims/binding"]
+    (binding,) = [
+        right for right in NEEDED if (right.verb, right.resource) == ("update", "resourceclaims/binding")
+    ]
     await cluster.apply(role(tuple(right for right in NEEDED if right != binding)))
     listen = f"127.0.0.1:{free_port()}"
 
@@ -140,7 +142,7 @@ async def test_no_right_to_write_goes_unused(cluster_with: ClusterFactory) -> No
     """In the life of a few pods and of an ownership, the operator uses every verb that its role grants."""
     cluster = await cluster_with(Options().without("resourceclaim-controller"))
     since = cluster.plane.audit.mark()
-    namespace = await prepare(cluster, devices=1)
+    namespace = await prepare(cluster, devices=2)
     settings = {"claim_generation": "always", "release": "always", "lease_seconds": 2}
     operator = await cluster.operator(**settings)
     await live(cluster, namespace)
@@ -149,8 +151,8 @@ async def test_no_right_to_write_goes_unused(cluster_with: ClusterFactory) -> No
     await cluster.operator(**settings)
 
     granted = {(right.verb, right.resource) for right in NEEDED if right.verb not in READING}
-    # The API server checks this one together with resourceclaims/status.
-    granted.remove(("update", "resourceclaims/binding"))
+    # The API server checks these together with resourceclaims/status.
+    granted -= {(verb, "resourceclaims/binding") for verb in ("update", "patch")}
     with contextlib.suppress(NotSeen):
         await cluster.plane.audit.seen(
             OPERATOR_USER, lambda writes: granted <= used(writes), since=since, within=15
@@ -164,9 +166,18 @@ def used(writes: tuple[Write, ...]) -> set[tuple[str, str]]:
 
 
 async def live(cluster: Cluster, namespace: str) -> None:
-    """A pod comes, another waits, the first is done; an ownership changes and a rule of it is spoilt."""
+    """Two pods share a claim; a pod comes, another waits, the first is done; an ownership changes, too.
+
+    A rule of the ownership is spoilt.
+    """
     kube = cluster.kube
     await fence(cluster, ownership({"driver": "gpu.example.com"}, {"driver": "other.example.com"}))
+    await kube.create(
+        objects.claim("shared", objects.claim_spec({"gpu": DRIVER}, match=ATTRIBUTE)), namespace
+    )
+    for name in ("shares", "shares-too"):
+        await kube.create(objects.pod(name, claims={"gpu": "shared"}), namespace)
+        await kube.wait_for("Pod", name, running, namespace)
     await kube.create(objects.pod("runs", templates={"gpu": "ours"}), namespace)
     await kube.wait_for("Pod", "runs", running, namespace)
     await kube.create(objects.pod("waits", templates={"gpu": "ours"}), namespace)

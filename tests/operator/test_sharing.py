@@ -36,7 +36,7 @@ async def test_a_further_consumer_costs_two_writes(
 
     await cluster.wait_for("Pod", running_pod("b"))
     assert consumers(cluster.get("ResourceClaim", "shared")) == ["a", "b"]
-    assert our_writes(cluster)[before:] == [("PUT", "resourceclaims/status"), ("PATCH", "pods")]
+    assert our_writes(cluster)[before:] == [("PATCH", "resourceclaims/status"), ("PATCH", "pods")]
 
 
 async def test_consumers_that_arrive_together_are_all_added(

@@ -10,9 +10,12 @@ import structlog
 from dovetail.api.kinds import CLAIM
 from dovetail.core.decisions import Reserve
 from dovetail.embedded import EmbeddedCluster
+from dovetail.embedded.answers import StatusError
+from dovetail.embedded.patching import json_patch, merge_patch
 from dovetail.handlers.context import Context
 from dovetail.services import serving
 from dovetail.services.attempts import LONGEST_PAUSE_SECONDS, REFUSED, Attempts, of_needs
+from dovetail.services.claims import consumers, joining
 from dovetail.services.mind import Verdict
 from dovetail.services.picture import Picture
 from tests.operator.conftest import OperatorStarter
@@ -93,11 +96,9 @@ def writes_to_claims(cluster: EmbeddedCluster) -> int:
 
 def refused_attempts(cluster: EmbeddedCluster) -> int:
     """What attempts may count that lost a race: to whoever undoes, or to the release of a pod."""
-    ours = [request for request in cluster.writes(method="PUT") if request.user_agent == "dovetail"]
-    conflicts = sum(
-        request.status == 409 and request.resource.startswith("resourceclaims") for request in ours
-    )
-    return ceil(conflicts * REFUSED)
+    ours = [request for request in cluster.writes() if request.user_agent == "dovetail"]
+    refused = sum(request.status >= 400 and request.resource.startswith("resourceclaims") for request in ours)
+    return ceil(refused * REFUSED)
 
 
 @pytest.mark.parametrize("gates", [("dovetail.dev/allocation",), ()], ids=["gated", "ungated"])
@@ -262,7 +263,7 @@ async def test_a_pod_whose_write_is_refused_waits_once(
 async def test_a_pod_joins_a_claim_that_somebody_else_keeps_writing_to(
     bare: EmbeddedCluster, operator: OperatorStarter, is_moved: bool
 ) -> None:
-    """A write in between is read and joined at once, unless it took the devices away: then all is new."""
+    """A write in between does no harm, unless it took the devices away: then all is new."""
     bare.load(*pairs())
     await operator(avoid_seconds=0)
     bare.create(claim("mine"))
@@ -274,7 +275,7 @@ async def test_a_pod_joins_a_claim_that_somebody_else_keeps_writing_to(
             deallocate(bare, bare.get("ResourceClaim", "mine"))
         bare.patch("ResourceClaim", "mine", {"metadata": {"labels": {"by": "another"}}})
 
-    bare.faults.before("PUT", "resourceclaims/status", write_first)
+    bare.faults.before("PATCH", "resourceclaims/status", write_first)
     with structlog.testing.capture_logs() as lines:
         bare.create(pod("second", claim="mine"))
         await bare.wait_for("Pod", lambda body: body["metadata"]["name"] == "second" and not is_gated(body))
@@ -282,6 +283,50 @@ async def test_a_pod_joins_a_claim_that_somebody_else_keeps_writing_to(
     failures = [line for line in lines if line["event"] == "tried_again_later"]
     assert bool(failures) == is_moved
     assert has_devices(bare.get("ResourceClaim", "mine"))
+
+
+async def test_a_pod_joins_a_claim_to_which_the_api_server_applies_no_patch(
+    bare: EmbeddedCluster, operator: OperatorStarter
+) -> None:
+    """It refuses one where it spells parameters of the allocation anew: the status is put instead."""
+    bare.load(*pairs())
+    await operator()
+    bare.create(claim("mine"))
+    bare.create(pod("first", claim="mine"))
+    await bare.wait_for("Pod", lambda body: not is_gated(body))
+    bare.faults.fail("PATCH", "resourceclaims/status", status=422)
+
+    bare.create(pod("second", claim="mine"))
+    await bare.wait_for("Pod", lambda body: body["metadata"]["name"] == "second" and not is_gated(body))
+
+    entries = bare.get("ResourceClaim", "mine")["status"]["reservedFor"]
+    assert [entry["name"] for entry in entries] == ["first", "second"]
+
+
+@pytest.mark.parametrize("others", [(), ("another",)], ids=["alone", "beside another"])
+def test_joining_holds_on_to_the_claim_and_its_devices(others: tuple[str, ...]) -> None:
+    """The patch applies to the claim that was read while it has the devices that it had, and only there."""
+    newcomer = pod("late", claim="mine")
+    newcomer["metadata"]["uid"] = "late"
+    results = [{"request": "gpu", "driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}]
+    entries = [{"resource": "pods", "name": name, "uid": name} for name in others]
+    status: Body = {"allocation": {"devices": {"results": results}}} | (
+        {"reservedFor": entries} if entries else {}
+    )
+    shared = {"metadata": {"name": "mine", "uid": "mine"}, "status": status}
+    patch = joining(shared, newcomer)
+
+    joined = json_patch(shared, list(patch))
+
+    assert consumers(joined) == {*others, "late"}
+    assert joining(joined, newcomer) == ()
+    moved = {"allocation": {"devices": {"results": [results[0] | {"device": "gpu-1"}]}}}
+    confined = {"allocation": {**status["allocation"], "nodeSelector": {"nodeSelectorTerms": []}}}
+    changes = [{"metadata": {"uid": "new"}}, {"status": {"allocation": None}}, {"status": moved}]
+    changes += [{"status": confined}, {"status": {"reservedFor": None if others else [{"uid": "other"}]}}]
+    for change in changes:
+        with pytest.raises(StatusError):
+            json_patch(merge_patch(shared, change), list(patch))
 
 
 def test_after_the_free_attempts_pauses_double() -> None:

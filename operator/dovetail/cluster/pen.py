@@ -1,12 +1,12 @@
 """Writing to the API server: every write asks for permission just before it is sent."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dovetail.api.kinds import Kind
 from dovetail.cluster.json_text import SPELLINGS, go_text
 from dovetail.cluster.retries import once_accepted
-from dovetail.cluster.wire import APPLY_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Wire
+from dovetail.cluster.wire import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Wire
 from dovetail.errors import Rejected
 
 FIELD_MANAGER = "dovetail"
@@ -81,6 +81,18 @@ class Pen:
             "PATCH", kind, path, subresource=subresource, body=body, content_type=STRATEGIC_PATCH
         )
 
+    async def change(
+        self, kind: Kind, namespace: str, name: str, operations: Sequence[Json], *, subresource: str = ""
+    ) -> dict[str, Any]:
+        """JSON patch, applied by the API server to the newest version, whoever writes at the same time.
+
+        `Rejected` where an operation does not apply, as where a `test` fails.
+        """
+        path = kind.path(namespace, name, subresource)
+        return await self._write(
+            "PATCH", kind, path, subresource=subresource, body=operations, content_type=JSON_PATCH
+        )
+
     async def apply(
         self, kind: Kind, namespace: str, name: str, body: Json, *, subresource: str = ""
     ) -> dict[str, Any]:
@@ -109,7 +121,7 @@ class Pen:
         kind: Kind,
         path: str,
         *,
-        body: Json,
+        body: Json | Sequence[Json],
         subresource: str = "",
         content_type: str = "application/json",
         query: Mapping[str, str] | None = None,

@@ -29,6 +29,7 @@ from dovetail.errors import (
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 DEFAULT_RETRY_AFTER_SECONDS = 1.0

@@ -121,7 +121,10 @@ def _operated(document: Any, operation: Body) -> Any:
             _found(document, path)
             return _removed(document, path)
         case "test":
-            if _found(document, path) != operation.get("value"):
+            wanted = operation.get("value")
+            # As in Kubernetes, what is not there equals null.
+            is_absent = wanted is None and path and path[-1] not in _found(document, path[:-1])
+            if not is_absent and _found(document, path) != wanted:
                 raise StatusError(422, f"the server rejected our request: test of {operation['path']} failed")
             return document
         case "copy":

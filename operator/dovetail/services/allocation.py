@@ -12,7 +12,7 @@ from dovetail.cluster.pen import Pen
 from dovetail.cluster.reader import Reader
 from dovetail.core.decisions import Grant, Place, Reserve
 from dovetail.core.outcome import Allocation
-from dovetail.errors import ClusterError, Conflict, Unavailable
+from dovetail.errors import ClusterError, Conflict, Rejected, Unavailable
 from dovetail.services import claims
 from dovetail.services.mind import Mind, Verdict
 from dovetail.services.picture import Json, Key, Picture, key_of
@@ -155,18 +155,27 @@ class AllocationWriter:
         return await self._put_status(claim, status)
 
     async def _reserve(self, pod: Mapping[str, Any], claim: Json) -> Json:
-        """Add a consumer; where somebody else wrote first and the devices are the same, once more at once.
+        """Add a consumer; where that does not apply, once more if the devices are still the same.
 
-        kube-controller-manager writes to a claim several times a second, without end, where a finished pod
-        shares it with others: what a watch shows is out of date by then, what is read now is not.
+        kube-controller-manager writes to a claim a hundred times a second, without end, where a finished pod
+        shares it with others. No version that was read is still the newest when it is written,
+        so that the API server is asked to add the consumer to whatever is the newest.
         """
         try:
-            return await self._join(pod, claim)
-        except Conflict:
+            return await self._add(pod, claim)
+        except (Conflict, Rejected) as error:
             fresh = await self._reader.find(CLAIM, *key_of(claim))
             if fresh is None or _devices(fresh) != _devices(claim):
-                raise
+                raise Conflict(error.action, "its devices were changed by others", error.status) from error
             return await self._join(pod, fresh)
+
+    async def _add(self, pod: Mapping[str, Any], claim: Json) -> Json:
+        operations = claims.joining(claim, pod)
+        if not operations:
+            return await self._join(pod, claim)
+        body = await self._pen.change(CLAIM, *key_of(claim), operations, subresource="status")
+        self._picture.see(CLAIM, body)
+        return body
 
     async def _join(self, pod: Mapping[str, Any], claim: Json) -> Json:
         return await self._put_status(claim, claims.status_with(claim, pod, allocation=None, now=""))

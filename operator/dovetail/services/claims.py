@@ -83,6 +83,31 @@ def status_with(
     return status | {"reservedFor": reserved} if reserved else status
 
 
+def joining(claim: Mapping[str, Any], pod: Mapping[str, Any]) -> tuple[Json, ...]:
+    """A JSON patch of the claim's status that adds the pod as consumer, whatever else is written meanwhile.
+
+    It applies where the claim is the same one and has the same devices on the same nodes, and has other
+    consumers if it had. Empty where there is nothing to add, or no allocation to hold on to.
+    """
+    status = claim.get("status") or {}
+    allocation, known = status.get("allocation"), status.get("reservedFor") or ()
+    if not allocation or reserves_itself(pod) or pod["metadata"]["uid"] in consumers(claim):
+        return ()
+    # Opaque parameters of the allocation are left out: the API server may spell them in another way.
+    # A test for null holds where there is no such field.
+    held = {
+        "/metadata/uid": claim["metadata"]["uid"],
+        "/status/allocation/devices/results": (allocation.get("devices") or {}).get("results"),
+        "/status/allocation/nodeSelector": allocation.get("nodeSelector"),
+    }
+    added: Json = {"path": "/status/reservedFor/-", "value": consumer(pod)}
+    if not known:
+        held["/status/reservedFor"] = None
+        added = {"path": "/status/reservedFor", "value": [consumer(pod)]}
+    tests = ({"op": "test", "path": path, "value": value} for path, value in held.items())
+    return (*tests, {"op": "add", **added})
+
+
 def status_without(claim: Mapping[str, Any], uids: frozenset[str], *, keep_allocation: bool) -> Json:
     """The claim's status without some consumers, and without the allocation unless it is kept.
 

@@ -57,12 +57,14 @@ def _rights(settings: Settings, lease_namespace: str, optional: frozenset[str]) 
     yield Right("", "pods/status", "patch", "say on the pod why it waits, and which claims were made for it")
     yield Right("resource.k8s.io", "resourceclaims", "update", "protect allocated claims by the finalizer")
     yield Right("resource.k8s.io", "resourceclaims/status", "update", "write allocations")
-    yield Right(
-        "resource.k8s.io",
-        "resourceclaims/binding",
-        "update",
-        "change status.allocation and status.reservedFor from Kubernetes 1.36 on, at the cluster scope",
-    )
+    yield Right("resource.k8s.io", "resourceclaims/status", "patch", "add a pod to a claim that others share")
+    for verb in ("update", "patch"):
+        yield Right(
+            "resource.k8s.io",
+            "resourceclaims/binding",
+            verb,
+            "change status.allocation and status.reservedFor from Kubernetes 1.36 on, at the cluster scope",
+        )
     yield Right("", "events", "create", "tell owners of pods")
     yield Right("", "events", "patch", "count repeated events")
     if settings.claim_generation != "never":
