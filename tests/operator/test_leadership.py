@@ -75,6 +75,23 @@ async def test_a_replica_that_was_frozen_may_not_write(wire: Wire) -> None:
         leader.assert_leading()
 
 
+async def test_a_slow_answer_gives_no_more_time_to_write(bare: EmbeddedCluster, wire: Wire) -> None:
+    """Others count from when the Lease changed, which may be just after it was asked for."""
+    clock = Clock()
+    leader = replica(wire, "a", clock)
+
+    def take_five_seconds() -> None:
+        clock.now += 5
+
+    bare.faults.before("", "leases", take_five_seconds)
+    await leader.strive()
+    led_at_first = leader.is_leading
+
+    clock.now += 1.1
+
+    assert (led_at_first, leader.is_leading) == (True, False)
+
+
 async def test_another_replica_takes_over_when_the_lease_has_run_out(wire: Wire) -> None:
     """It counts from when it saw the Lease last change, on its own clock; the count of holders goes up."""
     clock = Clock()
