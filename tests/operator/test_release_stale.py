@@ -1,6 +1,6 @@
 """Freeing a claim on a picture that is not up to date: whoever may still use it loses nothing."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +123,45 @@ async def test_a_consumer_that_the_picture_lacks_is_asked_for(scene: Scene) -> N
     scene.picture.see(CLAIM, allocate(scene.cluster, "a", unknown))
 
     assert await scene.tend() == []
+
+
+def _release_the_last(scene: Scene) -> None:
+    """Its only consumer is done: devices and reservation go with one write."""
+    scene.protected()
+    allocate(scene.cluster, "a", scene.pod("done", phase="Succeeded"))
+
+
+def _deallocate(scene: Scene) -> None:
+    """It is being deleted, and nobody uses it."""
+    scene.protected()
+    allocate(scene.cluster, "a")
+    scene.cluster.delete("ResourceClaim", "a")
+
+
+def _unprotect(scene: Scene) -> None:
+    """It is being deleted, and has no devices."""
+    scene.protected()
+    scene.cluster.delete("ResourceClaim", "a")
+
+
+@pytest.mark.parametrize("due", [_release_the_last, _deallocate, _unprotect])
+async def test_a_claim_that_changed_meanwhile_is_not_written(
+    scene: Scene, due: Callable[[Scene], None]
+) -> None:
+    """Every write names the claim, and the version of it, that it was decided on."""
+    due(scene)
+    seen = scene.cluster.get("ResourceClaim", "a")
+    scene.picture.see(CLAIM, seen)
+    changed = scene.cluster.patch("ResourceClaim", "a", {"metadata": {"labels": {"somebody": "was-here"}}})
+
+    assert await scene.tend() == ["PUT"]
+
+    (sent,) = scene.cluster.writes("", "PUT")
+    assert isinstance(sent.body, dict)
+    metadata = sent.body["metadata"]
+    assert (sent.status, metadata["uid"], metadata["resourceVersion"]) == (
+        409,
+        seen["metadata"]["uid"],
+        seen["metadata"]["resourceVersion"],
+    )
+    assert scene.cluster.get("ResourceClaim", "a") == changed
