@@ -23,6 +23,7 @@ from tests.operator.worlds import (
     pod,
     times_taken,
     waits_for,
+    written_statuses,
 )
 
 PROMPT = {"unschedulable_seconds": 1, "take_back_pause_seconds": 0.3}
@@ -63,6 +64,46 @@ async def test_devices_that_a_pod_cannot_use_go_to_another(
     bare.create(claim("theirs"))
     bare.create(pod("next", claim="theirs"))
     await given(bare, "next")
+
+
+async def test_a_pod_that_has_just_become_unschedulable_keeps_its_devices(
+    bare: EmbeddedCluster, operator: OperatorStarter
+) -> None:
+    """kube-scheduler may find a place with its next try: a pod that comes later is served meanwhile."""
+    bare.load(*pairs(2))
+    await operator(unschedulable_seconds=600, take_back_pause_seconds=0)
+    for name in ("mine", "next"):
+        bare.create(claim(name))
+    bare.create(pod("mine", claim="mine"))
+    await given(bare, "mine")
+
+    unschedulable(bare, "mine")
+    bare.create(pod("next", claim="next"))
+
+    await given(bare, "next")
+    assert len(written_statuses(bare, "mine")) == 1
+
+
+async def test_a_stuck_pod_stays_a_consumer_of_what_others_use(
+    bare: EmbeddedCluster, operator: OperatorStarter
+) -> None:
+    """A pod that is stuck a little later, with a claim of its own, gives that back."""
+    bare.load(*pairs(2))
+    await operator(**PROMPT)
+    for name in ("shared", "own"):
+        bare.create(claim(name))
+    for name, of in (("a", "shared"), ("b", "shared"), ("c", "own")):
+        bare.create(pod(name, claim=of))
+        await given(bare, name)
+    before = bare.get("ResourceClaim", "shared")["status"]
+
+    unschedulable(bare, "a")
+    unschedulable(bare, "c")
+
+    await bare.wait_for(
+        "ResourceClaim", lambda body: body["metadata"]["name"] == "own" and not has_devices(body)
+    )
+    assert bare.get("ResourceClaim", "shared")["status"] == before
 
 
 async def test_a_pod_whose_node_failed_it_is_placed_elsewhere(
