@@ -201,3 +201,27 @@ async def test_a_second_operator_that_starts_later_makes_nothing_twice(
 def belongs_to(name: str, body: Body) -> bool:
     """The claim belongs to the pod of this name."""
     return any(owner["name"] == name for owner in body["metadata"].get("ownerReferences") or ())
+
+
+async def test_a_claim_of_the_same_name_that_is_not_the_pods_is_left_alone(
+    cluster: EmbeddedCluster, operator: OperatorStarter
+) -> None:
+    """Somebody made it just before ours: the pod gets one of another name."""
+    cluster.load(*pairs())
+    await operator()
+    taken: list[Body] = []
+
+    def take_the_name() -> None:
+        body = cluster.journal[-1].body
+        assert isinstance(body, dict)
+        taken.append(cluster.create(claim(body["metadata"]["name"])))
+
+    cluster.faults.before("POST", "resourceclaims", take_the_name)
+
+    cluster.create(pod())
+
+    running = await cluster.wait_for("Pod", running_pod("p"), timeout_seconds=20)
+    (theirs,) = taken
+    (status,) = running["status"]["resourceClaimStatuses"]
+    assert status["resourceClaimName"] != theirs["metadata"]["name"]
+    assert cluster.get("ResourceClaim", theirs["metadata"]["name"]) == theirs
