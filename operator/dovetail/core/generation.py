@@ -5,7 +5,7 @@ a hash instead of random ones, so that creating a claim twice is harmless (desig
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -14,7 +14,7 @@ from dovetail.api.claims import POD_CLAIM_NAME, DeviceRequest, ResourceClaimTemp
 from dovetail.api.pods import Pod
 from dovetail.core.decisions import ObjectKey
 from dovetail.core.features import Features
-from dovetail.core.references import Entry, State
+from dovetail.core.references import State
 from dovetail.core.world import World
 
 LONGEST_PREFIX = 57
@@ -130,12 +130,15 @@ def claim_body(template: Mapping[str, Any], pod: Pod, entry: str, name: str) -> 
 
 
 def _steps(world: World, pod: Pod) -> Iterator[Step]:
+    statuses = pod.status.resource_claim_statuses
+    recorded = {(status.name, status.resource_claim_name) for status in statuses}
+    used = {status.resource_claim_name for status in statuses}
     for entry in world.claims_of_pod(pod):
         match entry.state:
-            case State.FOUND if entry.template and entry.key and not _is_recorded(pod, entry):
+            case State.FOUND if entry.template and entry.key and (entry.name, entry.key[1]) not in recorded:
                 yield Adopt(entry.name, entry.key[1])
             case State.NOT_CREATED | State.NO_TEMPLATE if entry.template:
-                yield _create(world, pod, entry.name, entry.template)
+                yield _create(world, pod, entry.name, entry.template, used)
             case State.UNSUPPORTED:
                 yield Impossible(entry.name, "neither a claim nor a template is named: API unsupported")
             case _:
@@ -149,22 +152,14 @@ def _until_impossible(steps: Iterator[Step]) -> Iterator[Step]:
             return
 
 
-def _is_recorded(pod: Pod, entry: Entry) -> bool:
-    key = entry.key
-    return key is not None and any(
-        status.name == entry.name and status.resource_claim_name == key[1]
-        for status in pod.status.resource_claim_statuses
-    )
-
-
-def _create(world: World, pod: Pod, entry: str, template: ObjectKey) -> Step:
+def _create(world: World, pod: Pod, entry: str, template: ObjectKey, used: Collection[str | None]) -> Step:
     read = world.templates.get(template)
     raw = world.raw("ResourceClaimTemplate", *template)
     if read is None or raw is None:
         return Impossible(entry, _why_no_template(world, template))
     if refusal := _refuse_disabled(read, world.features):
         return Impossible(entry, refusal)
-    return Create(entry, claim_body(raw, pod, entry, _free_name(world, pod, entry)))
+    return Create(entry, claim_body(raw, pod, entry, _free_name(world, pod, entry, used)))
 
 
 def _why_no_template(world: World, template: ObjectKey) -> str:
@@ -183,11 +178,10 @@ def _refuse_disabled(template: ResourceClaimTemplate, features: Features) -> str
     return ""
 
 
-def _free_name(world: World, pod: Pod, entry: str) -> str:
-    """The first name that neither was used for this entry before nor belongs to somebody else (G5)."""
-    recorded = {status.resource_claim_name for status in pod.status.resource_claim_statuses}
+def _free_name(world: World, pod: Pod, entry: str, used: Collection[str | None]) -> str:
+    """The first name that neither is used by the pod's status nor belongs to somebody else (G5)."""
     names = (claim_name(pod.metadata.name, entry, pod.metadata.uid, attempt) for attempt in count())
-    return next(name for name in names if name not in recorded and not _is_taken(world, pod, name))
+    return next(name for name in names if name not in used and not _is_taken(world, pod, name))
 
 
 def _is_taken(world: World, pod: Pod, name: str) -> bool:
