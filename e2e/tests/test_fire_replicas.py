@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
 from time import monotonic
+from typing import Any
+
+import pytest
 
 from e2e.harness import OPERATOR_USER, Cluster, Object, Operator, Seen, allocated, objects, running
 from e2e.tests.claims import CLASSES, gated, gpu_slice, held_twice, nic_slice, numa_mapping, pair, waits
@@ -59,6 +65,45 @@ async def test_the_other_replica_takes_over_from_a_killed_leader(cluster: Cluste
 
     assert monotonic() - killed < 20
     await all_run(cluster, namespace, 20)
+
+
+async def test_a_replica_that_is_killed_every_ten_seconds_leads_as_soon_as_it_is_up(
+    cluster: Cluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Callable[[str, object], None],
+) -> None:
+    """With the usual Lease: a process of the same pod takes that of its dead predecessor at once.
+
+    Which part of the time one leads depends on how fast the machine starts a process: it is recorded.
+    """
+    monkeypatch.setenv("POD_NAME", "dovetail-x")
+    monkeypatch.setenv("POD_UID", "0a1b2c3d-0000-4000-8000-000000000001")
+    operator = await cluster.operator(state_directory=str(tmp_path), claim_generation="never")
+    began, led, waits = monotonic(), 0.0, []
+
+    for _ in range(4):
+        await operator.kill()
+        seen, started = len(operator.events), monotonic()
+        await operator.start()
+        won = monotonic()
+        waits.append(seconds_between(operator.events[seen:], "cluster_examined", "leadership_won"))
+        # There is nothing to await: it lives until its ten seconds are over.
+        await asyncio.sleep(max(started + 10 - won, 0))
+        led += monotonic() - won
+
+    record_property("leads", f"{led / (monotonic() - began):.2f} of the time")
+    assert max(waits) < 3
+
+
+def seconds_between(events: Sequence[Mapping[str, Any]], first: str, second: str) -> float:
+    """How long after one log event another came."""
+    at = {
+        event["event"]: datetime.fromisoformat(event["timestamp"])
+        for event in events
+        if event.get("event") in (first, second)
+    }
+    return (at[second] - at[first]).total_seconds()
 
 
 async def test_a_leader_that_is_told_to_stop_hands_over_at_once(cluster: Cluster) -> None:
