@@ -225,3 +225,4 @@ async def test_a_claim_of_the_same_name_that_is_not_the_pods_is_left_alone(
     (status,) = running["status"]["resourceClaimStatuses"]
     assert status["resourceClaimName"] != theirs["metadata"]["name"]
     assert cluster.get("ResourceClaim", theirs["metadata"]["name"]) == theirs
+    assert theirs["metadata"]["name"] not in str([write.body for write in cluster.writes("pods/status")])
