@@ -1,7 +1,7 @@
 """Which claims a pod uses, and which pods use a claim: names, generated claims, owners (G5, G6, G20)."""
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from dovetail.api.claims import EXTENDED_RESOURCE_CLAIM, POD_CLAIM_NAME, ResourceClaim, ResourceClaimTemplate
@@ -52,17 +52,6 @@ def is_of_pod_group(claim: ResourceClaim) -> bool:
     """The claim belongs to a PodGroup (G29)."""
     owner = claim.metadata.controller
     return owner is not None and owner.kind == POD_GROUP
-
-
-def bears_on_pods(before: ResourceClaim | None, after: ResourceClaim | None) -> bool:
-    """Whether a change of a claim can change on which node its pods count, and with what.
-
-    Thousands of entries may name a claim: they are not gone through for what concerns none of them.
-    """
-    if before is not None and after is not None and _standing(before) == _standing(after):
-        return False
-    claims = (claim for claim in (before, after) if claim is not None)
-    return any(claim.status.allocation is not None or _made_for(claim) is not None for claim in claims)
 
 
 class References:
@@ -132,6 +121,40 @@ class References:
             candidates[owning] = None
         pods = [self._pods[candidate] for candidate in candidates if candidate in self._pods]
         return tuple(pod for pod in pods if not pod.is_done and self._uses(pod, key))
+
+    def concerned_by(self, before: ResourceClaim | None, after: ResourceClaim | None) -> tuple[Pod, ...]:
+        """The pods that may count on another node, or with something else, since a claim changed.
+
+        Thousands of pods may name a claim, and a pod thousands of claims: none is gone through for nothing.
+        The tables show the claim as it is after the change.
+        """
+        claims = [claim for claim in (before, after) if claim is not None]
+        if before is not None and after is not None and _standing(before) == _standing(after):
+            joined_or_left = _consumer_uids(before) ^ _consumer_uids(after)
+            # Pods of a mere manifest have no UID.
+            if "" not in joined_or_left:
+                return self._of_uids(joined_or_left)
+        elif not any(claim.status.allocation or self._has_twin(claim) for claim in claims):
+            return ()
+        return self.naming(*claims)
+
+    def naming(self, *claims: ResourceClaim) -> tuple[Pod, ...]:
+        """The pods that name one of these claims, and those that own one, done or not."""
+        named = (self._pods.get(key) for claim in claims for key in self._named_by.get(claim.key, {}))
+        owners = {claim.metadata.controller.uid for claim in claims if claim.metadata.controller is not None}
+        found = (*named, *self._of_uids(owners))
+        return tuple({pod.key: pod for pod in found if pod is not None}.values())
+
+    def _of_uids(self, uids: Iterable[str]) -> tuple[Pod, ...]:
+        keys = (self._pods_by_uid.get(uid) for uid in uids)
+        return tuple(self._pods[key] for key in keys if key is not None and key in self._pods)
+
+    def _has_twin(self, claim: ResourceClaim) -> bool:
+        """Another claim was made for the same entry: which of them counts may have changed."""
+        if not (made := _made_for(claim)):
+            return False
+        uid, entry = made
+        return any(key != claim.key for key in self._made_for.get(uid, {}).get(entry, {}))
 
     def made_claims(self, pod: Pod, entry: str) -> tuple[ObjectKey, ...]:
         """The claims that were made for one entry of the pod, by name; kube-controller-manager adopts any."""
@@ -213,7 +236,11 @@ def _names(pod: Pod) -> tuple[ObjectKey, ...]:
 
 
 def _standing(claim: ResourceClaim) -> tuple[object, ...]:
-    return claim.status, claim.spec, claim.metadata.controller, _made_for(claim)
+    return claim.status.allocation, claim.spec, claim.metadata.controller, _made_for(claim)
+
+
+def _consumer_uids(claim: ResourceClaim) -> frozenset[str]:
+    return frozenset(consumer.uid for consumer in claim.status.reserved_for)
 
 
 def _made_for(claim: ResourceClaim) -> tuple[str, str] | None:

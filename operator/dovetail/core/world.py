@@ -1,6 +1,6 @@
 """The picture of the cluster: objects by kind, fed one at a time, with an inventory kept up to date."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from dovetail.api.claims import DeviceClass, ResourceClaim, ResourceClaimTemplate
@@ -20,13 +20,13 @@ from dovetail.core.decisions import ObjectKey
 from dovetail.core.extended import ExtendedHold, asks_for_extended, classes_by_resource
 from dovetail.core.features import Features
 from dovetail.core.footprints import Footprint, footprint_of
+from dovetail.core.homes import home_of, stays
 from dovetail.core.inventory import Inventory
 from dovetail.core.judging import Judge
-from dovetail.core.labels import only_node
 from dovetail.core.models import KEPT_RAW, MODELS
 from dovetail.core.node_resources import charged, granted_to, results_of
 from dovetail.core.nodes import Hold, Home, NodeBook
-from dovetail.core.references import Entry, References, bears_on_pods, is_owned_by
+from dovetail.core.references import Entry, References
 from dovetail.core.resources import read_amounts
 from dovetail.core.salvage import salvage
 from dovetail.core.slice_names import AttributeNames, nodes_in
@@ -166,7 +166,7 @@ class World:
         if before is None or not avoids_the_same(before, pod):
             self._note_avoider(pod)
         had = self.nodes.home_of(pod.key)
-        self._settle_pod(footprint, self._home(pod))
+        self._settle_pod(footprint, home_of(pod, self._references.found_claims(pod)))
         if had is not None and had != self.nodes.home_of(pod.key):
             return Effect.EVERYONE
         if before is not None and same(before, pod):
@@ -180,15 +180,14 @@ class World:
 
     def _put_claim(self, claim: ResourceClaim) -> Effect | None:
         before = self.claims.get(claim.key)
-        held = before or self._unreadable_claims.get(claim.key)
+        unreadable = self._unreadable_claims.pop(claim.key, None)
+        held = before or unreadable
         self.inventory.put_claim(claim)
-        self._unreadable_claims.pop(claim.key, None)
         if before is not None:
             self._references.remove_claim(before)
         self.claims[claim.key] = claim
         self._references.add_claim(claim)
-        if bears_on_pods(held, claim):
-            self._settle_consumers(claim.key)
+        self._settle_pods_of(held, claim, was_unreadable=unreadable is not None)
         if held is not None and held.status.allocation and not claim.status.allocation:
             return Effect.EVERYONE
         return None if before is not None and same(before, claim) else Effect.CONSUMERS
@@ -284,8 +283,7 @@ class World:
         self.inventory.drop_claim(*key)
         if claim is not None:
             self._references.remove_claim(claim)
-        if bears_on_pods(held, None):
-            self._settle_consumers(key)
+        self._settle_pods_of(held, None, was_unreadable=claim is None)
         return Effect.EVERYONE if held.status.allocation else Effect.CONSUMERS
 
     def _drop_node(self, name: str) -> Effect | None:
@@ -334,15 +332,27 @@ class World:
         held = salvage(key, body, before or self._unreadable_claims.get(key))
         self._unreadable_claims[key] = held
         self.inventory.put_claim(held)
-        self._settle_consumers(key)
+        self._settle_all(self._references.naming(*filter(None, (before, held))))
         return Effect.CONSUMERS
 
-    def _settle_consumers(self, key: ObjectKey) -> None:
+    def _settle_pods_of(
+        self, before: ResourceClaim | None, after: ResourceClaim | None, *, was_unreadable: bool
+    ) -> None:
         """A claim changed: its pods may count on other nodes now."""
-        for pod in self._references.consumers_of(key):
+        if was_unreadable:
+            self._settle_all(self._references.naming(*filter(None, (before, after))))
+            return
+        concerned = self._references.concerned_by(before, after)
+        if not self.features.node_allocatable_resources:
+            had = self.nodes.home_of
+            concerned = tuple(pod for pod in concerned if not stays(pod, had(pod.key), before, after))
+        self._settle_all(concerned)
+
+    def _settle_all(self, pods: Iterable[Pod]) -> None:
+        for pod in pods:
             if self.features.node_allocatable_resources:
                 self.footprints[pod.key] = self._charged(footprint_of(pod))
-            self._settle_pod(self.footprints[pod.key], self._home(pod))
+            self._settle_pod(self.footprints[pod.key], home_of(pod, self._references.found_claims(pod)))
 
     def _settle_pod(self, footprint: Footprint, home: Home | None) -> None:
         self.nodes.put_pod(footprint, home)
@@ -357,28 +367,6 @@ class World:
             return footprint
         entries = self.claims_of_pod(footprint.pod)
         return charged(self.inventory, footprint, granted_to(entries, results_of(self.claims, entries)))
-
-    def _home(self, pod: Pod) -> Home | None:
-        if pod.is_done:
-            return None
-        if pod.spec.node_name:
-            return Home(pod.spec.node_name, Hold.BOUND)
-        return self._home_by_claims(pod) or (
-            Home(pod.status.nominated_node_name, Hold.NOMINATED) if pod.status.nominated_node_name else None
-        )
-
-    def _home_by_claims(self, pod: Pod) -> Home | None:
-        """Where the pod's devices are; claims that are its own come before those that it may join."""
-        expected = None
-        for claim in self._references.found_claims(pod):
-            allocation = claim.status.allocation
-            node = only_node(allocation.node_selector) if allocation is not None else None
-            if node is None:
-                continue
-            if is_owned_by(claim, pod) or any(c.uid == pod.metadata.uid for c in claim.status.reserved_for):
-                return Home(node, Hold.DEVICES)
-            expected = expected or Home(node, Hold.NOMINATED)
-        return expected
 
     def _set_class_resources(self) -> None:
         backed = classes_by_resource(self.others["DeviceClass"]) if self.features.extended_resource else {}
