@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -23,7 +24,6 @@ from tests.operator.worlds import (
     pod,
     times_taken,
     waits_for,
-    written_statuses,
 )
 
 PROMPT = {"unschedulable_seconds": 1, "take_back_pause_seconds": 0.3}
@@ -50,38 +50,23 @@ async def test_devices_that_a_pod_cannot_use_go_to_another(
 ) -> None:
     """Unschedulable for the set time: taken back in two steps, said on the pod, given to the next (V-17)."""
     bare.load(*pairs())
-    await operator(**PROMPT)
+    await operator(unschedulable_seconds=2, take_back_pause_seconds=0.3)
     bare.create(pod(claim="mine"))
     bare.create(claim("mine"))
     await given(bare)
 
+    began = monotonic()
     unschedulable(bare)
 
     waiting = await bare.wait_for("Pod", waits_for())
+    # kube-scheduler may find a place with one of its next tries.
+    assert monotonic() - began >= 2.3
     assert "n1" in condition(waiting)["message"] or "avoid" in condition(waiting)["message"]
     event = await bare.wait_for("Event", lambda body: body["reason"] == "TakenBack")
     assert "0/1 nodes" in event["message"]
     bare.create(claim("theirs"))
     bare.create(pod("next", claim="theirs"))
     await given(bare, "next")
-
-
-async def test_a_pod_that_has_just_become_unschedulable_keeps_its_devices(
-    bare: EmbeddedCluster, operator: OperatorStarter
-) -> None:
-    """kube-scheduler may find a place with its next try: a pod that comes later is served meanwhile."""
-    bare.load(*pairs(2))
-    await operator(unschedulable_seconds=600, take_back_pause_seconds=0)
-    for name in ("mine", "next"):
-        bare.create(claim(name))
-    bare.create(pod("mine", claim="mine"))
-    await given(bare, "mine")
-
-    unschedulable(bare, "mine")
-    bare.create(pod("next", claim="next"))
-
-    await given(bare, "next")
-    assert len(written_statuses(bare, "mine")) == 1
 
 
 async def test_a_stuck_pod_stays_a_consumer_of_what_others_use(
@@ -97,13 +82,16 @@ async def test_a_stuck_pod_stays_a_consumer_of_what_others_use(
         await given(bare, name)
     before = bare.get("ResourceClaim", "shared")["status"]
 
-    unschedulable(bare, "a")
-    unschedulable(bare, "c")
+    with structlog.testing.capture_logs() as lines:
+        unschedulable(bare, "a")
+        unschedulable(bare, "c")
+        await bare.wait_for(
+            "ResourceClaim", lambda body: body["metadata"]["name"] == "own" and not has_devices(body)
+        )
 
-    await bare.wait_for(
-        "ResourceClaim", lambda body: body["metadata"]["name"] == "own" and not has_devices(body)
-    )
     assert bare.get("ResourceClaim", "shared")["status"] == before
+    # Nothing was begun that had to be given up.
+    assert "not_taken_back" not in [line["event"] for line in lines]
 
 
 async def test_a_pod_whose_node_failed_it_is_placed_elsewhere(
