@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 
 from dovetail.api.kinds import CLAIM, CLASS, POD
 from dovetail.services import claims
@@ -15,6 +16,9 @@ from dovetail.services.release import is_done
 
 CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
 """The prefix of the extended resource that every class is by itself (KEP-5004)."""
+
+MOST_WISHES = 64
+"""So many wishes of a pod are compared with those of others."""
 
 FRESH_SECONDS = 1.0
 """So long after it came, or a device was given back, a suspect is likely to be served by kube-scheduler."""
@@ -101,7 +105,10 @@ class Suspects:
         spec = pod["spec"]
         if spec.get("schedulingGates") or is_done(pod) or (is_bound(pod) and key not in self._kinds):
             return b""
-        wishes = [*self._wishes(pod), *self._extended(pod)]
+        wishes = list(islice(chain(self._extended(pod), self._wishes(pod)), MOST_WISHES + 1))
+        if len(wishes) > MOST_WISHES:
+            # The claims of a pod may be thousands, and come one by one: it is a kind by itself.
+            wishes = ["/".join(key)]
         return content_of(self._digests.place(pod).hex(), *wishes) if wishes else b""
 
     def _wishes(self, pod: Json) -> Iterator[str]:
