@@ -143,6 +143,15 @@ def test_it_is_remembered_in_the_next_process(clock: Clock, tmp_path: Path) -> N
     assert (second.rest(ONE), second.rest(OTHER)) == (60, 5)
 
 
+def test_what_the_process_itself_cut_is_left_to_whoever_serves_the_pod(clock: Clock, tmp_path: Path) -> None:
+    """Also where a process before had cut it: what helps the pod brings it back before its time."""
+    Journal.open(str(tmp_path), clock=clock).note(ONE, Cost.CUT)
+    journal = Journal.open(str(tmp_path), clock=clock)
+    clock.now += journal.rest(ONE)
+    journal.note(ONE, Cost.CUT)
+    assert journal.rest(ONE) == 0
+
+
 def test_what_was_under_way_for_long_when_the_process_ended_is_why(clock: Clock, tmp_path: Path) -> None:
     """A kill in the midst of a decision that had been watched for a while is held against its content."""
     before = Journal.open(str(tmp_path), clock=clock)

@@ -87,7 +87,7 @@ class Journal:
         self._clock = clock
         self._slots: dict[bytes, int] = {}
         self._inherited: set[bytes] = set()
-        """Contents that were noted before this process began."""
+        """Contents that were last noted before this process began."""
         self._number = 0
         self.load()
 
@@ -103,7 +103,6 @@ class Journal:
             return cls(_blank(), clock=clock)
         if (doing := journal.doing()) is not None and journal._seen() >= SUSPECT_SECONDS:
             journal.note(doing.content, Cost.KILLED)
-            journal._inherited.add(doing.content)
         journal.end()
         return journal
 
@@ -157,6 +156,7 @@ class Journal:
         if slot is None:
             slot = self._slots[content] = self._room()
         _SLOT.pack_into(self._table, self._at(slot), content, now + pause, now, times + 1, cost)
+        self._inherited.discard(content)
         return pause
 
     def rest(self, content: bytes) -> float:
