@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dovetail.embedded import EmbeddedCluster
+from dovetail.services.rivals import SETTLE_SECONDS
 from tests.operator.conftest import OperatorStarter
 from tests.operator.worlds import (
     Body,
@@ -209,9 +210,12 @@ async def test_without_rivals_nothing_waits_and_nothing_is_read(
 async def test_pods_that_want_other_devices_are_no_rivals(
     bare: EmbeddedCluster, operator: OperatorStarter
 ) -> None:
-    """A plain claim for NICs does not keep a pod with a GPU waiting."""
+    """A plain claim for NICs keeps a pod with a GPU waiting for a moment, in which a rival may come."""
     world(bare)
     bare.load(device_class("nic", "dra.net"))
+    times: list[float] = []
+    for method, resource in (("PUT", "resourceclaims/status"), ("PATCH", "pods")):
+        bare.faults.before(method, resource, lambda: times.append(monotonic()))
     await operator()
     bare.create(claim("theirs", plain("nic")))
     bare.create(pod("theirs", claim="theirs", gates=()))
@@ -219,6 +223,8 @@ async def test_pods_that_want_other_devices_are_no_rivals(
     ours(bare)
 
     await ungated(bare)
+    written, opened = times
+    assert opened - written >= SETTLE_SECONDS
 
 
 async def test_a_pod_for_an_extended_resource_is_waited_for(
