@@ -169,6 +169,8 @@ BOMBS = {
     "positions among texts": bound(
         18, "[[v, v], [v]]", "lists.range(3).map(i, v18.includes(v18)) == []", LIST_OF_TEXTS
     ),
+    "greatest of many": bound(20, "[v, v].flatten()", "dyn(v20).max() == 1", "'a'.split('')"),
+    "numbers formatted": bound(3, "[v, v]", "'%s'.format([v3]).size()", "lists.range(900000)"),
     "sorted": NESTED.replace("{}", "dyn(v40).isSorted()"),
     "keys": NESTED.replace("{}", "[v40, v40].transformMapEntry(i, x, {x: i}).size()"),
     "lookups": NESTED.replace("{}", "{dyn('a'): 1}[v40] == 1"),

@@ -1,7 +1,7 @@
 """What an evaluation costs, in cel-go's units with Kubernetes' estimates: the same on every machine."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dovetail.core.cel.library.formats import NamedFormat
@@ -56,19 +56,18 @@ class _Traversal:
         elif isinstance(value, bytes):
             self.cost += int(len(value) * 0.1)
         elif isinstance(value, list):
-            self._parts(value, len(value))
+            self._parts(value)
         elif isinstance(value, CelMap):
-            self._parts(value.keys(), len(value))
-            self._parts(value.entries.values(), len(value))
+            self._parts(list(value.keys()))
+            self._parts(list(value.entries.values()))
         else:
             self.cost += 1
 
-    def _parts(self, values: Iterable[Any], count: int) -> None:
-        # Short texts cost nothing, and lists within each other can be more than any cost tells.
-        self._meter.elements(count)
+    def _parts(self, values: Sequence[Any]) -> None:
         if self.cost > LIMIT:
             raise CostExceeded
-        for value in values:
+        # Short texts cost nothing, and lists within each other can be more than any cost tells.
+        for value in self._meter.each(values):
             self.add(value)
 
 

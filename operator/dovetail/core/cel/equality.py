@@ -105,9 +105,8 @@ def _equal_lists(first: list[Any], second: list[Any], meter: Meter) -> Verdict:
     """Elements that cannot be compared count as equal, unless the first list is the sum of two lists."""
     if len(first) != len(second):
         return False
-    meter.elements(len(first))
     problem: Verdict = True
-    for mine, other in zip(first, second, strict=True):
+    for mine, other in zip(meter.each(first), second, strict=True):
         verdict = _equal_parts(mine, other, meter)
         if verdict is False:
             return False
@@ -120,8 +119,7 @@ def _equal_maps(first: CelMap, second: CelMap, meter: Meter) -> Verdict:
     """Values that cannot be compared count as equal."""
     if len(first) != len(second):
         return False
-    meter.elements(len(first))
-    for key, mine in first.items():
+    for key, mine in meter.each(list(first.items())):
         other = second.find(key)
         if not second.has(key) or _equal_parts(mine, other, meter) is False:
             return False

@@ -4,6 +4,7 @@ All three are taken from the budget of the decision, too.
 A step is some microseconds at most, so that whoever asks for the time every few hundred steps is answered.
 """
 
+from collections.abc import Iterable, Iterator, Sequence
 from sys import getsizeof
 from typing import Final, TypeVar
 
@@ -27,6 +28,9 @@ MAX_SIZE: Final = 1_000_000
 
 MAX_READ: Final = 10_000
 """Characters of a text that is read as something else: a version, a quantity, an address, a URL, a time."""
+
+AT_ONCE: Final = 1024
+"""So many elements are gone through without asking for the time: a millisecond at most."""
 
 T = TypeVar("T")
 
@@ -60,6 +64,19 @@ class Meter:
             raise CostExceeded("it costs too much: it takes too many steps")
         if self.budget is not None:
             self.budget.spend(steps)
+
+    def each(self, values: Sequence[T]) -> Iterable[T]:
+        """The elements, one after another; the time is asked for on the way where they are many."""
+        if len(values) > AT_ONCE:
+            return self._in_parts(values)
+        self.elements(len(values))
+        return values
+
+    def _in_parts(self, values: Sequence[T]) -> Iterator[T]:
+        for start in range(0, len(values), AT_ONCE):
+            part = values[start : start + AT_ONCE]
+            self.elements(len(part))
+            yield from part
 
     def elements(self, count: int) -> None:
         """So many elements are about to be looked at, each for a moment."""

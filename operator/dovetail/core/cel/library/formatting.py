@@ -94,9 +94,11 @@ class _Writer:
         """`%s` of a value."""
         self.meter.spend()
         if isinstance(value, list):
-            return self.enclosed("[", [self.part(item) for item in value], "]")
+            return self.enclosed("[", [self.part(item) for item in self.meter.each(value)], "]")
         if isinstance(value, CelMap):
-            pairs = sorted((self.key(key), self.part(item)) for key, item in value.items())
+            pairs = sorted(
+                (self.key(key), self.part(item)) for key, item in self.meter.each(list(value.items()))
+            )
             return self.enclosed("{", [f"{key}:{item}" for key, item in pairs], "}")
         return _scalar(value)
 

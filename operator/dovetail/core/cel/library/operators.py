@@ -133,8 +133,7 @@ def _difference(first: Timestamp, second: Timestamp) -> Duration:
 
 
 def _in_list(meter: Meter, value: Any, values: list[Any]) -> bool:
-    meter.elements(len(values))
-    return any(is_equal(value, element, meter) for element in values)
+    return any(is_equal(value, element, meter) for element in meter.each(values))
 
 
 def _in_map(value: Any, entries: CelMap) -> bool:

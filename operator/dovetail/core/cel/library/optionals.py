@@ -44,8 +44,7 @@ def _value(optional: Optional) -> Any:
 
 def _unwrap(meter: Meter, values: list[Any]) -> list[Any]:
     meter.build(len(values))
-    meter.elements(len(values))
-    if any(type(value) is not Optional for value in values):
+    if any(type(value) is not Optional for value in meter.each(values)):
         raise EvalError("a value of the list is not optional")
     return [value.value for value in values if value.has_value]
 

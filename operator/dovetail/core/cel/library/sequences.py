@@ -60,10 +60,9 @@ _COMPARABLE: Final[tuple[tuple[str, Type], ...]] = (
 
 def _is_sorted(meter: Meter, values: list[Any]) -> bool:
     """Neighbours without an order do not count as out of order."""
-    meter.elements(len(values))
     for value in values[:1]:
         _orderable(value)
-    for first, second in pairwise(values):
+    for first, second in pairwise(meter.each(values)):
         _orderable(second)
         if _follows(first, second):
             return False
@@ -87,13 +86,11 @@ _ORDERABLE: Final = frozenset(kind.name for _, kind in _COMPARABLE)
 
 def _extreme(name: str, wanted: int) -> Callable[[Meter, list[Any]], Any]:
     def extreme(meter: Meter, values: list[Any]) -> Any:
-        meter.elements(len(values))
         if not values:
             raise EvalError(f"{name} called on empty list")
         best = values[0]
-        for value in values:
+        for value in meter.each(values):
             _orderable(value)
-        for value in values[1:]:
             if _differs(best, value, wanted):
                 best = value
         return best
@@ -110,9 +107,8 @@ def _differs(best: Any, value: Any, wanted: int) -> bool:
 
 def _sum(zero: Any, add: Callable[[Any, Any], Any]) -> Callable[[Meter, list[Any]], Any]:
     def total(meter: Meter, values: list[Any]) -> Any:
-        meter.elements(len(values))
         result = zero
-        for value in values:
+        for value in meter.each(values):
             if type(value) is not type(zero):
                 raise NoSuchOverload("no such overload: sum of different types")
             result = add(result, value)
@@ -134,19 +130,17 @@ def _add_uint(first: int, second: int) -> Uint:
 
 
 def _index_of(meter: Meter, values: list[Any], wanted: Any) -> int:
-    meter.elements(len(values))
-    return next((i for i, value in enumerate(values) if is_equal(value, wanted, meter)), -1)
+    return next((i for i, value in enumerate(meter.each(values)) if is_equal(value, wanted, meter)), -1)
 
 
 def _last_index_of(meter: Meter, values: list[Any], wanted: Any) -> int:
-    meter.elements(len(values))
-    return next((i for i in range(len(values) - 1, -1, -1) if is_equal(values[i], wanted, meter)), -1)
+    positions = meter.each(range(len(values) - 1, -1, -1))
+    return next((i for i in positions if is_equal(values[i], wanted, meter)), -1)
 
 
 def _includes(meter: Meter, target: Any, wanted: Any) -> bool:
     if isinstance(target, list):
-        meter.elements(len(target))
-        return any(is_equal(value, wanted, meter) for value in target)
+        return any(is_equal(value, wanted, meter) for value in meter.each(target))
     return is_equal(target, wanted, meter)
 
 
@@ -172,7 +166,7 @@ def _flatten(meter: Meter, values: Any, depth: int = 1) -> list[Any]:
 def _flatten_into(flat: list[Any], meter: Meter, values: list[Any], depth: int) -> None:
     """Every list that is gone into is a step: those within each other may be more than their elements."""
     meter.build(len(values))
-    for value in values:
+    for value in meter.each(values):
         if depth > 0 and isinstance(value, list):
             _flatten_into(flat, meter, value, depth - 1)
         else:
@@ -202,8 +196,7 @@ def _sort_key(key: Any) -> Any:
 def _distinct(meter: Meter, values: list[Any]) -> list[Any]:
     unique: list[Any] = []
     for value in values:
-        meter.elements(len(unique))
-        if not any(is_equal(value, other, meter) for other in unique):
+        if not any(is_equal(value, other, meter) for other in meter.each(unique)):
             unique.append(value)
     return unique
 
@@ -218,8 +211,7 @@ def _range(meter: Meter, size: int) -> list[int]:
 
 
 def _has(meter: Meter, values: list[Any], wanted: Any) -> bool:
-    meter.elements(len(values))
-    return any(is_equal(wanted, value, meter) for value in values)
+    return any(is_equal(wanted, value, meter) for value in meter.each(values))
 
 
 def _contains(meter: Meter, values: list[Any], others: list[Any]) -> bool:
@@ -247,8 +239,7 @@ def _insert(meter: Meter, target: CelMap, key: Any, value: Any) -> CelMap:
 
 def _insert_all(meter: Meter, target: CelMap, more: CelMap) -> CelMap:
     meter.build(len(more), 150)
-    meter.elements(len(more))
-    for key, value in more.items():
+    for key, value in meter.each(list(more.items())):
         target.insert(key, value)
     return target
 

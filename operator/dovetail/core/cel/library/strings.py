@@ -102,8 +102,7 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
 
 
 def _join(meter: Meter, texts: list[Any], separator: str = "") -> str:
-    meter.elements(len(texts))
-    if any(type(text) is not str for text in texts):
+    if any(type(text) is not str for text in meter.each(texts)):
         raise EvalError("join: invalid input: not a string")
     meter.build(sum(map(len, texts)) + len(separator) * len(texts), 0)
     return meter.holding(separator.join(texts))
