@@ -6,9 +6,9 @@ from math import inf
 
 import pytest
 
+from dovetail.core.allowance import BRIEF_SECONDS
 from dovetail.services.picture import Key
 from dovetail.services.searches import (
-    BRIEF_SECONDS,
     CUT_PAUSE_SECONDS,
     LONGEST_CUT_PAUSE_SECONDS,
     REST,
@@ -83,6 +83,30 @@ async def test_turns_go_to_the_namespace_that_has_used_least() -> None:
 
     assert not stand.searches.may_take(B, 1)
     assert stand.searches.may_take(C, 1) == inf
+
+
+@pytest.mark.parametrize("namespaces", [1, 100])
+async def test_pods_that_are_made_anew_keep_no_other_from_its_turn(namespaces: int) -> None:
+    """They go when they have had their turn, and others come, of the same namespace or of new ones."""
+    stand = Stand()
+    waiting = ("z", "1")
+    if namespaces == 1:
+        stand.cut(waiting)
+    else:
+        stand.searches.was_brief(waiting, 1)
+
+    for number in range(20):
+        fresh = (f"a{number % namespaces}", str(number))
+        stand.searches.was_brief(fresh, 1)
+        while not (turn := next((key for key in (fresh, waiting) if stand.searches.may_take(key, 1)), None)):
+            stand.now += 1.0
+        if turn == waiting:
+            return
+        stand.searches.was_cut(fresh, 1, 2.0)
+        stand.searches.forget(fresh)
+        stand.now += 1.0
+
+    pytest.fail("the pod that waits never had its turn")
 
 
 async def test_marks_do_not_shorten_the_pause_of_a_pod_that_was_cut() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 import structlog
 
@@ -60,10 +61,16 @@ class Deciding:
         seconds = self.searches.may_take(key, _state_of(self.picture, pod))
         if not seconds:
             return None
+        is_first = seconds < inf
         verdict: Verdict | None = None
         try:
             async with self.turns.turn(key):
+                if is_first:
+                    # Asked for now: others have been cut while it waited.
+                    seconds = self.shares.first_searches.seconds(self.clock())
                 verdict = await self._decide(key, in_turn=in_turn, cpu_seconds=seconds)
+                # Before the turn ends: whose is next depends on it.
+                self._charge(key, verdict, is_first=is_first)
         finally:
             if verdict is None or verdict.is_early:
                 self.searches.was_not_made(key)
@@ -78,19 +85,25 @@ class Deciding:
         avoided = self.avoidance.nodes(key) - {nominated}
         return await self.mind.decide(key, avoided, first=nominated, in_turn=in_turn, cpu_seconds=cpu_seconds)
 
+    def _charge(self, key: Key, verdict: Verdict, *, is_first: bool) -> None:
+        if verdict.is_early:
+            return
+        now, is_cut = self.clock(), isinstance(verdict.decision, Cut)
+        for account in (key[0], account_of(key)):
+            self.shares.charge(account, verdict.cpu_seconds + LOOK_SECONDS, now, wasted=is_cut)
+        if is_cut and is_first:
+            self.shares.charge_first(key[0], verdict.cpu_seconds, now)
+
     async def _account(self, key: Key, state: object, verdict: Verdict) -> None:
-        is_cut, was_ended = isinstance(verdict.decision, Cut), _was_ended(verdict)
         self.metrics.decisions.labels(type(verdict.decision).__name__).inc()
         self.metrics.decision_seconds.observe(verdict.seconds)
-        for account in (key[0], account_of(key)):
-            self.shares.charge(account, verdict.cpu_seconds + LOOK_SECONDS, self.clock(), wasted=is_cut)
-        if not is_cut:
+        if not isinstance(verdict.decision, Cut):
             self.searches.was_answered(key, verdict.seconds)
         elif verdict.is_brief:
             self.searches.was_brief(key, state)
         else:
             self.searches.was_cut(key, state, verdict.seconds)
-            if was_ended:
+            if _was_ended(verdict):
                 # Another look at the pod could be what had to be ended.
                 return
             try:

@@ -1,9 +1,10 @@
 """Searches for devices that do not end quickly: they cost their own pods time, and nobody else's.
 
-A search is first tried briefly.
+A search is first tried briefly: how briefly, the allowance for such searches says (`core/allowance.py`).
 One that is cut goes on at length when its turn has come: one such search runs at a time, and after one that
 was cut again nine times its duration belongs to others.
-Turns go by what the namespace, then the pod, has used.
+Turns go to the namespace that has used least, then to the one that waits longest; in it to the pod that has
+used least.
 In between nothing brings the pod back but a change that its claims could use, and that not at any rate.
 """
 
@@ -11,14 +12,13 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Collection, Coroutine, Iterable
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final
 
+from dovetail.core.allowance import BRIEF_SECONDS
 from dovetail.core.changes import Change
 from dovetail.services.picture import Key
 from dovetail.services.waiting import Rank
-
-BRIEF_SECONDS = 0.1
-"""So much CPU time a search may take at first: of usual ones few take a hundredth."""
 
 REST = 9.0
 """After a search that was cut others have so many times its duration: cut searches get a tenth."""
@@ -63,7 +63,10 @@ class Searches:
         self._mark = mark
         self._cuts: dict[Key, _Cut] = {}
         self._used: defaultdict[str, float] = defaultdict(float)
-        """Seconds of long searches, by namespace: of those that have a pod here."""
+        """Seconds of long searches, by namespace, while any pod is here.
+
+        A namespace keeps what it has used when its pods go: others do not gain by making pods anew.
+        """
         self._free_at = 0.0
         self._turn: tuple[Key, float] | None = None
         self._running: Key | None = None
@@ -75,7 +78,7 @@ class Searches:
         return self._cuts.keys()
 
     def may_take(self, key: Key, state: object) -> float:
-        """How many seconds of CPU time a search may take now: 0 for not now; infinite for a long one."""
+        """How many seconds of CPU time a search may take at most: 0 for not now; infinite for a long one."""
         known = self._cuts.get(key)
         if known is not None and known.state != state:
             self.forget(key)
@@ -87,7 +90,7 @@ class Searches:
         if self._running is not None or self._turn is None or self._turn[0] != key:
             return 0.0
         self._turn, self._running = None, key
-        return float("inf")
+        return inf
 
     def was_brief(self, key: Key, state: object) -> None:
         """The brief search was not enough."""
@@ -146,14 +149,20 @@ class Searches:
             self._wake()
 
     def _enter(self, key: Key, cut: _Cut) -> None:
-        if not any(other[0] == key[0] for other in self._cuts):
+        here = {namespace for namespace, _ in self._cuts}
+        if key[0] not in here:
             # Who comes late has no claim on the time before.
-            self._used[key[0]] = min(self._used.values(), default=0.0)
+            least = min((self._used[namespace] for namespace in here), default=0.0)
+            self._used[key[0]] = max(self._used[key[0]], least)
+            for namespace in [each for each, used in self._used.items() if used <= least]:
+                if namespace not in here and namespace != key[0]:
+                    del self._used[namespace]
         self._cuts[key] = cut
 
     def _drop(self, key: Key) -> None:
-        if self._cuts.pop(key, None) is not None and not any(other[0] == key[0] for other in self._cuts):
-            del self._used[key[0]]
+        self._cuts.pop(key, None)
+        if not self._cuts:
+            self._used.clear()
 
     def _over(self, key: Key, free_at: float) -> None:
         self._free_at = max(self._free_at, free_at)
@@ -162,7 +171,7 @@ class Searches:
         self._wake()
 
     def _give_turn(self) -> None:
-        """Give the turn to the pod that is due and has used least, if nobody has it."""
+        """Give the turn to a pod that is due, if nobody has it."""
         now = self._clock()
         if self._turn is not None and self._turn[1] <= now:
             # It cannot be decided about at present, and is tried briefly when it can.
@@ -172,8 +181,18 @@ class Searches:
             return
         due = [key for key, cut in self._cuts.items() if cut.due <= now]
         if due:
-            first = min(due, key=lambda key: (self._used[key[0]], self._cuts[key].spent, self._rank(key)))
-            self._turn = (first, now + TURN_SECONDS)
+            self._turn = (self._first_of(due), now + TURN_SECONDS)
+
+    def _first_of(self, due: Iterable[Key]) -> Key:
+        """Whose turn it is; priority counts within a namespace only."""
+        since: dict[str, float] = {}
+        for key in due:
+            since[key[0]] = min(since.get(key[0], inf), self._cuts[key].due)
+        namespace = min(since, key=lambda name: (self._used[name], since[name]))
+        return min(
+            (key for key in due if key[0] == namespace),
+            key=lambda key: (self._cuts[key].spent, self._rank(key)),
+        )
 
     def _wake(self) -> None:
         """Come back when there is a turn to give."""

@@ -18,8 +18,8 @@ Urgency = tuple[int, str, str, str]
 Place = tuple[int, int, str, str, str]
 """Sorts pods of one namespace: by priority, what the pod itself has used, and age."""
 
-Rank = tuple[bool, int, int, int, str, str, str]
-"""Sorts pods of all namespaces: wasteful ones last, then by priority, use of the namespace, and as above."""
+Rank = tuple[int, int, int, int, str, str, str]
+"""Sorts pods of all namespaces: by waste, then by priority, use of the namespace, and as above."""
 
 CROWD = 3
 """One namespace may keep so many workers busy for each one that is free: of 48 it never gets the last 12."""
@@ -65,7 +65,7 @@ def account_of(key: Key) -> str:
 
 def rank_of(place: Place, standing: Standing) -> Rank:
     """Where a pod stands among those of all namespaces."""
-    return (standing.is_wasteful, place[0], standing.level, *place[1:])
+    return (standing.waste, place[0], standing.level, *place[1:])
 
 
 class Waiting:
