@@ -210,6 +210,66 @@ def test_what_is_kept_is_chosen_anew_when_it_can_no_longer_be_had() -> None:
         assert len(after) == 1, change
 
 
+def elsewhere(namespace: str, *bodies: Body) -> list[Body]:
+    """The same objects in another namespace."""
+    return [body | {"metadata": body["metadata"] | {"namespace": namespace}} for body in bodies]
+
+
+def test_among_equal_pods_what_is_kept_stays_then_who_owes_less_comes_first() -> None:
+    """The older pod waits behind it, one of higher priority does not."""
+    world = crowded(*large("old", age=9), *large("higher", priority=101), *elsewhere("b", *large("p", age=1)))
+    old = Contender(("default", "old"), "uid-old", owed=3.0)
+    young = Contender(("b", "p"), "uid-p")
+    higher = Contender(("default", "higher"), "uid-higher", owed=9.0)
+
+    def kept(*contenders: Contender) -> tuple[Earmark, ...]:
+        return choose(world, contenders, settings=SETTINGS, budget=Budget.unlimited, most=4)
+
+    (first,) = kept(old, young)
+    assert first.pod == young.pod
+    owing = Contender(young.pod, young.uid, first, owed=99.0)
+    assert kept(old, owing) == (first,)
+    assert [each.pod for each in kept(owing, higher)] == [higher.pod]
+
+
+def test_one_pod_of_a_namespace_is_helped_and_an_elder_that_cannot_be_is_none() -> None:
+    """The first that can be helped."""
+    world = crowded(
+        *large("never", count=5, priority=200),
+        *large("first"),
+        *large("second", priority=50),
+        nodes=("n0", "n1"),
+    )
+    contenders = [Contender(("default", name), f"uid-{name}") for name in ("never", "first", "second")]
+
+    kept = choose(world, contenders, settings=SETTINGS, budget=Budget.unlimited, most=4, of_each=1)
+
+    assert [each.pod[1] for each in kept] == ["first"]
+
+
+def test_nothing_is_kept_of_pools_that_are_spent_but_what_is_kept_already() -> None:
+    """Whichever node reaches them."""
+    world = crowded(*large())
+    (earmark,) = keep(world, "large")
+
+    def kept(before: Earmark | None) -> tuple[Earmark, ...]:
+        contender = Contender(earmark.pod, earmark.uid, before, spent=earmark.pools)
+        return choose(world, [contender], settings=SETTINGS, budget=Budget.unlimited, most=1)
+
+    assert kept(None) == ()
+    assert kept(earmark) == (earmark,)
+
+
+def test_what_is_kept_stays_until_the_pod_has_it() -> None:
+    """All devices are free, and the pod has not been decided about yet."""
+    world = crowded(*large())
+    before = keep(world, "large")
+    for index in range(4):
+        world.drop("ResourceClaim", "default", f"n1-{index}")
+
+    assert keep(world, "large", before=before) == before
+
+
 def test_nothing_is_kept_for_a_pod_of_the_same_name() -> None:
     """It is another pod."""
     world = crowded(*large(), free=[2])

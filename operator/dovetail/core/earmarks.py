@@ -55,12 +55,17 @@ class Earmark:
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A pod that waits, what is kept for it so far, and nodes on which nothing can be kept for it."""
+    """A pod that waits, what is kept for it so far, and where nothing can be kept for it."""
 
     pod: ObjectKey
     uid: str
     before: Earmark | None = None
     avoid: frozenset[str] = frozenset()
+    """Nodes."""
+    spent: frozenset[PoolKey] = frozenset()
+    """Pools: of them only what is kept for it already."""
+    owed: float = 0.0
+    """The seconds in vain of its namespace: among equal priorities who owes less comes first."""
 
 
 def rank_of(pod: Pod) -> Rank:
@@ -106,20 +111,31 @@ def choose(
     settings: PlanSettings,
     budget: Callable[[], Budget],
     most: int,
+    of_each: int | None = None,
 ) -> tuple[Earmark, ...]:
-    """What to keep, the most urgent pod first: one earmark for each pod that can be helped by it.
+    """What to keep, by priority: one earmark for each pod that can be helped by it.
 
+    They are `most` in all, and `of_each` namespace.
+    Among equal priorities what is kept already stays, then who owes less comes first, then the older one.
     `budget` makes one for each pod; where it is not enough, nothing is kept for that pod.
     """
     pods = [(pod, each) for each in contenders if (pod := world.pods.get(each.pod)) is not None]
     chosen: list[Earmark] = []
-    for pod, contender in sorted(pods, key=lambda pair: rank_of(pair[0])):
+    for pod, contender in sorted(pods, key=_turn):
         if len(chosen) == most:
             break
+        if of_each is not None and sum(each.pod[0] == contender.pod[0] for each in chosen) >= of_each:
+            continue
         with suppress(BudgetSpent, RequestInvalid):
             if (earmark := _for_pod(world, pod, contender, chosen, settings, budget())) is not None:
                 chosen.append(earmark)
     return tuple(chosen)
+
+
+def _turn(pair: tuple[Pod, Contender]) -> tuple[int, bool, float, Rank]:
+    pod, contender = pair
+    rank = rank_of(pod)
+    return (rank[0], contender.before is None, contender.owed, rank)
 
 
 def _for_pod(  # noqa: PLR0917 - all that there is to know
@@ -135,6 +151,10 @@ def _for_pod(  # noqa: PLR0917 - all that there is to know
         return None
     avoid = tuple(contender.avoid)
     decision = plan_beside(world, pod, chosen, settings=settings, budget=budget, avoid=avoid)
+    before = contender.before
+    if isinstance(decision, Place) and before is not None and before.claims == claims_of(world, pod):
+        # It is about to be served.
+        return before
     if not isinstance(decision, DoesNotFit) or decision.reason is not Reason.NOTHING_FITS:
         return None
     if _is_right(world, pod, contender, chosen):
@@ -191,6 +211,8 @@ def _earmark(
 ) -> Earmark | None:
     """The devices for which the fewest claims have to let go; None where even all do not help."""
     taken = [hold for each in chosen for hold in each.holds]
+    before = contender.before
+    spent = contender.spent - before.pools if before is not None else contender.spent
     usable = usable_nodes(world, pod.key) - contender.avoid
     # Nodes in the same state are one, but for those of which something is taken here.
     shared = usable & {each.node for each in chosen}
@@ -198,6 +220,8 @@ def _earmark(
     best: Earmark | None = None
     for node in nodes:
         found = _on(world, pod, node, taken, budget)
+        if found is not None and not found.pools.isdisjoint(spent):
+            continue
         if found is not None and (best is None or len(found.waits_for) < len(best.waits_for)):
             best = found
         if best is not None and len(best.waits_for) <= 1:

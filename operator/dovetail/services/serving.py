@@ -344,7 +344,7 @@ class Serving:
         """Say why the pod waits; what it holds of an attempt that cannot be completed is given back."""
         await self._tell(key, pod, notes, reason, sentence, full=full)
         if reason == Reason.NOTHING_FITS:
-            self.tools.earmarks.consider()
+            self.tools.earmarks.consider(key)
         if is_gated(pod) and holdings.holds_a_part(self.tools.picture, pod):
             await self.tools.retraction.now(
                 key, pod, holdings.claims_of(self.tools.picture, pod), cause="partial"
