@@ -40,6 +40,8 @@ class Rests(Generic[K]):
         """`longest` is how long a hold may last."""
         self._longest = longest
         self._until: dict[tuple[K, int], float] = {}
+        self._ranks: dict[K, set[int]] = {}
+        """The priorities of each place."""
 
     def add(self, place: K, priority: int, held: float, rest: float, now: float) -> None:
         """After a hold of so many seconds, that ends now, comes a rest.
@@ -52,18 +54,33 @@ class Rests(Generic[K]):
             if there == place and other <= priority and until > now - held
         )
         self._until[place, priority] = max(now, max(under_way, default=now)) + rest
+        self._ranks.setdefault(place, set()).add(priority)
+        self._prune(now)
 
     def seconds_left(self, now: float) -> float | None:
         """How long until the next rest is over; None where there is none."""
         return min((until - now for until in self._until.values() if until > now), default=None)
 
+    def covers(self, place: K, priority: int, now: float) -> bool:
+        """Whether nothing is held there now for pods of this priority: asked for each pod that waits."""
+        ranks = self._ranks.get(place)
+        return ranks is not None and any(
+            rank >= priority and self._until.get((place, rank), now) > now for rank in ranks
+        )
+
     def over(self, priority: int, now: float) -> frozenset[K]:
         """Where nothing is held now for pods of this priority."""
-        for entry in [entry for entry, until in self._until.items() if until <= now - self._longest]:
-            del self._until[entry]
         return frozenset(
             place for (place, rank), until in self._until.items() if rank >= priority and until > now
         )
+
+    def _prune(self, now: float) -> None:
+        """Forget what no hold that goes on can prolong."""
+        for place, rank in [entry for entry, until in self._until.items() if until <= now - self._longest]:
+            del self._until[place, rank]
+            self._ranks[place].discard(rank)
+            if not self._ranks[place]:
+                del self._ranks[place]
 
 
 class Terms:
@@ -84,7 +101,7 @@ class Terms:
 
     def may_hold(self, uid: str, namespace: str, priority: int, now: float) -> bool:
         """Whether devices may be held for a pod for which none are held yet."""
-        is_spent = namespace in self._namespaces.over(priority, now)
+        is_spent = self._namespaces.covers(namespace, priority, now)
         return self._seconds > 0 and not self.rests(uid, now) and not is_spent
 
     def rests(self, uid: str, now: float) -> bool:
