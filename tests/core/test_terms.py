@@ -58,7 +58,8 @@ def test_what_was_in_vain_is_owed_by_the_node_whoever_comes_next() -> None:
     assert terms.spent_nodes(5, 119) == terms.spent_nodes(0, 119) == {"n1"}
     assert terms.spent_pools(5, 119) == {PoolKey("gpu.example.com", "shared")}
     assert terms.spent_nodes(6, 119) == frozenset()
-    assert terms.spent_nodes(5, 120) == terms.spent_pools(5, 120) == frozenset()
+    assert not terms.spent_nodes(5, 120)
+    assert not terms.spent_pools(5, 120)
 
 
 def test_what_was_in_vain_is_owed_by_the_namespace_whichever_node_comes_next() -> None:
