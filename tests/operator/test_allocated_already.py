@@ -67,7 +67,7 @@ async def test_an_allocated_claim_is_joined_and_not_overwritten(
     after = cluster.get("ResourceClaim", "theirs")["status"]
     assert after["allocation"] == before
     assert after["reservedFor"] == [consumer(cluster, "p")]
-    assert our_writes(cluster) == [("PUT", "resourceclaims/status"), ("PATCH", "pods")]
+    assert our_writes(cluster) == [("PATCH", "resourceclaims/status"), ("PATCH", "pods")]
 
 
 @pytest.mark.parametrize("write", ["resourceclaims", "resourceclaims/status"])
